@@ -1,0 +1,1 @@
+"""The tests: one behaviour each, on both databases where the store is involved."""

@@ -1,0 +1,81 @@
+"""``keryx --version`` costs next to nothing, and neither it nor ``--help`` loads what it does not need."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import keryx
+from keryx.cli.commands import app
+from keryx.cli.main import main
+from tests.architecture.source import ROOT
+
+DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
+PROVIDERS = {"agents", "anthropic", "google", "mcp", "openai"}
+WEB = {"aiohttp", "fastapi", "httpx", "pydantic", "requests", "starlette", "uvicorn"}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
+
+LIST_MODULES = """
+import sys
+from keryx.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print("modules:", *{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def modules_after(*arguments: str) -> set[str]:
+    command = [sys.executable, "-c", LIST_MODULES, *arguments]
+    said = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+    return set(said.rpartition("modules: ")[2].split())
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_no_driver_provider_or_web_module_is_loaded_by(argument: str) -> None:
+    assert modules_after(argument) & (DRIVERS | PROVIDERS | WEB) == set()
+
+
+def test_the_version_is_told_without_loading_the_command_table() -> None:
+    assert modules_after("--version") & {"typer", "click", "rich", "asyncio"} == set()
+
+
+def test_the_version_costs_at_most_80_ms_more_than_python_itself() -> None:
+    def seconds(*arguments: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], env=ENVIRONMENT, capture_output=True, check=True)
+        return time.perf_counter() - began
+
+    # The best of several, taken in turns: what is left is the cost, not the machine's other work.
+    rounds = [(seconds("-c", "pass"), seconds("-m", "keryx", "--version")) for _ in range(7)]
+    bare, version = (min(times) for times in zip(*rounds, strict=True))
+    assert version <= bare + 0.080
+
+
+@pytest.mark.parametrize("argument", ["--version", "-V"])
+def test_the_version_is_the_package_s(
+    argument: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["keryx", argument])
+    main()
+    assert capsys.readouterr().out == f"keryx {keryx.__version__}\n"
+    # Among other options it is the command table that answers, with the same words.
+    assert CliRunner().invoke(app, [argument]).output == f"keryx {keryx.__version__}\n"
+
+
+def test_without_arguments_the_help_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["keryx"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "Usage: keryx" in capsys.readouterr().err
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        _ = keryx.opne
