@@ -1,0 +1,188 @@
+"""Who may speak, who may do what, and who may see what.
+
+Everything fails closed: a platform nobody named is a messaging platform, a person nobody knows is a stranger, and
+of two equally specific grants the one that denies wins.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal, NewType, get_args
+
+from keryx.clock import HOUR, Micros
+from keryx.domain.person import Person, PersonId, Role, at_least, check_role
+from keryx.domain.session_key import escape_part, format_surface
+from keryx.domain.source import ChatType, Source, check_platform
+from keryx.errors import InvalidValue
+from keryx.ids import PAIRING_ALPHABET
+
+RefusalReason = Literal["stranger", "blocked"]
+GrantKind = Literal["command", "toolset", "process"]
+PairingCode = NewType("PairingCode", str)
+PairingRefusal = Literal["locked", "too_many_pending"]
+AudienceKey = NewType("AudienceKey", str)
+
+PAIRING_CODE_LENGTH = 8
+PAIRING_LIFETIME: Micros = HOUR
+PAIRING_PENDING_MAX = 3
+PAIRING_TRIES_MAX = 5
+PAIRING_LOCK: Micros = HOUR
+
+EVERY = "*"
+"""In a grant: every name of its kind."""
+OWN_SURFACES = frozenset({"local", "web", "api"})
+"""Where whoever speaks has signed in to Keryx itself; every other platform carries messages of others."""
+
+# Acts by which a stranger's words could reach a shell.
+_SHELL = frozenset(
+    {
+        ("toolset", "terminal"),
+        ("process", "start"),
+        ("process", "write"),
+        ("process", "submit"),
+        ("process", "attach"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """The author may speak, as this person."""
+
+    person: Person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The author gets nothing, or a pairing code where ``offer_pairing``."""
+
+    reason: RefusalReason
+    offer_pairing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What the owner allowed, or took away from, a role: by platform (None: all) and name (``*``: every)."""
+
+    role: Role
+    kind: GrantKind
+    name: str
+    platform: str | None = None
+    allow: bool = True
+
+    def __post_init__(self) -> None:
+        check_role(self.role)
+        if self.platform is not None:
+            check_platform(self.platform)
+        if self.kind not in get_args(GrantKind):
+            raise InvalidValue(f"grant of {self.kind!r}: use one of {', '.join(get_args(GrantKind))}")
+        if not self.name:
+            raise InvalidValue(f"grant of a {self.kind} without a name: name one, or '*' for every one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingTries:
+    """How many wrong codes somebody has entered, and until when further ones are not looked at."""
+
+    wrong: int = 0
+    locked_until: Micros | None = None
+
+
+def may_speak(person: Person | None, *, chat_type: ChatType, pairing: bool) -> Allowed | Refused:
+    """Decide about an author; ``person`` is None for a stranger, ``pairing`` whether the owner lets strangers ask.
+
+    A code is only offered in a direct message: in a group everybody would read it.
+    """
+    if person is None:
+        return Refused(reason="stranger", offer_pairing=pairing and chat_type == "dm")
+    if person.blocked_at is not None:
+        return Refused(reason="blocked", offer_pairing=False)
+    return Allowed(person=person)
+
+
+def may_use(
+    grants: Iterable[Grant], *, role: Role, platform: str, kind: GrantKind, name: str, least: Role = "member"
+) -> bool:
+    """Say whether somebody of ``role``, speaking on ``platform``, may use a command, toolset or process call.
+
+    The most specific grant decides. Without one, it is for everybody from the role ``least`` up (for a command:
+    what the command table says), except that nothing that reaches a shell is used from a messaging platform.
+    The owner cannot be locked out of a command.
+    """
+    if role == "owner" and kind == "command":
+        return True
+    matching = [
+        grant
+        for grant in grants
+        if (grant.role, grant.kind) == (role, kind)
+        and grant.platform in (None, platform)
+        and grant.name in (EVERY, name)
+    ]
+    if matching:
+        most = max(map(_specificity, matching))
+        return all(grant.allow for grant in matching if _specificity(grant) == most)
+    if (kind, name) in _SHELL and platform not in OWN_SURFACES:
+        return False
+    return at_least(role, least)
+
+
+def _specificity(grant: Grant) -> int:
+    return (grant.platform is not None) + (grant.name != EVERY)
+
+
+def parse_pairing_code(text: str) -> PairingCode:
+    """Return the code in ``text``, forgiving case, spaces and hyphens, or raise ``InvalidValue``."""
+    code = "".join(text.replace("-", " ").split()).upper()
+    if len(code) != PAIRING_CODE_LENGTH or not set(code) <= set(PAIRING_ALPHABET):
+        raise InvalidValue(f"pairing code {text[:40]!r}: it has {PAIRING_CODE_LENGTH} letters and digits")
+    return PairingCode(code)
+
+
+def pairing_refused(*, pending: int, tries: PairingTries, now: Micros) -> PairingRefusal | None:
+    """Return why no further code is given out, or None if one may be; ``pending`` counts unexpired requests."""
+    if pairing_locked(tries, now=now):
+        return "locked"
+    return "too_many_pending" if pending >= PAIRING_PENDING_MAX else None
+
+
+def pairing_expired(*, created_at: Micros, now: Micros) -> bool:
+    """Say whether a code's hour is over."""
+    return now - created_at >= PAIRING_LIFETIME
+
+
+def pairing_locked(tries: PairingTries, *, now: Micros) -> bool:
+    """Say whether codes are not even looked at, because of too many wrong ones."""
+    return tries.locked_until is not None and now < tries.locked_until
+
+
+def after_wrong_code(tries: PairingTries, *, now: Micros) -> PairingTries:
+    """Return the tries after one more wrong code; the fifth locks for an hour, after which counting begins anew.
+
+    While locked nothing changes: guessing on does not prolong the lock.
+    """
+    if pairing_locked(tries, now=now):
+        return tries
+    if tries.wrong + 1 >= PAIRING_TRIES_MAX:
+        return PairingTries(locked_until=now + PAIRING_LOCK)
+    return PairingTries(wrong=tries.wrong + 1)
+
+
+def audience_of(source: Source, person_id: PersonId) -> AudienceKey:
+    """Return who hears what is said at ``source``: the person in a direct message, else all who are in the chat.
+
+    A thread, and a conversation scoped to one user of a group, is still read by the whole chat.
+    """
+    if source.chat_type == "dm":
+        return AudienceKey(f"person:{person_id}")
+    return AudienceKey(
+        f"chat:{format_surface(source.platform, source.account)}:{escape_part(source.chat_id)}"
+    )
+
+
+def may_attach(first: AudienceKey, second: AudienceKey) -> bool:
+    """Say whether two surfaces may share a conversation: only if the same people hear it."""
+    return first == second
+
+
+def may_see(person_id: PersonId, *, owner_id: PersonId, members: Collection[PersonId]) -> bool:
+    """Say whether somebody may see what ``owner_id`` owns and an audience with ``members`` heard."""
+    return person_id == owner_id or person_id in members

@@ -1,0 +1,93 @@
+"""A durable question to a person before a tool of effect ``ask`` runs.
+
+The first answer wins, and an answer that comes when the time is up changes nothing: a decided approval never
+changes again.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, NewType, get_args
+
+from keryx.clock import DAY, Micros
+from keryx.domain.person import PersonId
+from keryx.errors import InvalidValue
+
+ApprovalId = NewType("ApprovalId", int)
+Verdict = Literal["approved", "denied"]
+ApprovalState = Literal["pending", "approved", "denied", "expired"]
+
+APPROVAL_LIFETIME: Micros = DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """The question, who is asked, and what became of it."""
+
+    id: ApprovalId
+    person_id: PersonId
+    question: str
+    asked_at: Micros
+    expires_at: Micros
+    state: ApprovalState = "pending"
+    decided_at: Micros | None = None
+    decided_by: PersonId | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in get_args(ApprovalState):
+            raise InvalidValue(
+                f"approval state {self.state!r}: use one of {', '.join(get_args(ApprovalState))}"
+            )
+        if self.expires_at <= self.asked_at:
+            raise InvalidValue("approval expires before it is asked: give it time to be answered")
+        if (self.state == "pending") != (self.decided_at is None):
+            raise InvalidValue(
+                f"approval is {self.state}: it has a time of decision exactly when it is not pending"
+            )
+        if (self.state in get_args(Verdict)) != (self.decided_by is not None):
+            raise InvalidValue(f"approval is {self.state}: it names who decided exactly when a person did")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The answer counts; ``approval`` is to be stored."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDecided:
+    """Somebody was faster; ``approval`` says who and how."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooLate:
+    """The time was up; ``approval`` is the expired one, to be stored if it was still pending."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAsked:
+    """The question was not put to this person; nothing changes."""
+
+
+def answer(
+    approval: Approval, verdict: Verdict, *, person_id: PersonId, now: Micros
+) -> Decided | AlreadyDecided | TooLate | NotAsked:
+    """Return what the answer ``verdict`` of a person does to ``approval``."""
+    if person_id != approval.person_id:
+        return NotAsked()
+    approval = expire(approval, now=now)
+    if approval.state == "expired":
+        return TooLate(approval=approval)
+    if approval.state != "pending":
+        return AlreadyDecided(approval=approval)
+    return Decided(approval=replace(approval, state=verdict, decided_at=now, decided_by=person_id))
+
+
+def expire(approval: Approval, *, now: Micros) -> Approval:
+    """Return ``approval`` as it is at ``now``: expired if it was pending and its time is up, else unchanged."""
+    if approval.state == "pending" and now >= approval.expires_at:
+        return replace(approval, state="expired", decided_at=approval.expires_at)
+    return approval

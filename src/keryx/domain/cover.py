@@ -1,0 +1,131 @@
+"""Summaries that stand for ranges of a transcript when a model reads it.
+
+The originals stay where they are, for people and for search. A cover holds on every branch whose path contains
+its whole range, and is always smaller than what it covers.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from keryx.clock import Micros
+from keryx.domain.branch import Branch, Segment, path
+from keryx.errors import InvalidValue
+
+CoverRefusal = Literal["empty", "not_smaller", "not_on_path", "overlaps"]
+
+
+class HasSeq(Protocol):
+    """Anything with a place in a transcript."""
+
+    @property
+    def seq(self) -> int:
+        """The place; it rises along the path."""
+
+
+Placed = TypeVar("Placed", bound=HasSeq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """A summary of the messages ``first_seq`` to ``last_seq`` as seen on its branch."""
+
+    session_id: str
+    no: int
+    branch_no: int
+    first_seq: int
+    last_seq: int
+    summary: str
+    tokens_before: int
+    tokens_after: int
+    focus: str | None = None
+    created_at: Micros = 0
+    dropped_at: Micros | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first_seq <= self.last_seq:
+            raise InvalidValue(
+                f"cover of {self.first_seq} to {self.last_seq}: the range is empty; name two messages"
+            )
+        if self.tokens_after >= self.tokens_before:
+            raise InvalidValue(
+                f"cover of {self.tokens_after} tokens for {self.tokens_before}: a summary must be smaller"
+            )
+
+
+def covers_on(
+    covers: Iterable[Cover], branches: Sequence[Branch], *, session_id: str, no: int
+) -> list[Cover]:
+    """Return the covers that hold on the branch, oldest range first: none dropped, none overlapping another.
+
+    Of overlapping ones the widest holds (a later compression wraps an earlier one), of equal ones the newest.
+    """
+    shown = path(branches, session_id=session_id, no=no)
+    holding = [
+        cover
+        for cover in covers
+        if cover.dropped_at is None
+        and _clip(path(branches, session_id=cover.session_id, no=cover.branch_no), cover)
+        == _clip(shown, cover)
+    ]
+    holding.sort(key=lambda cover: (cover.first_seq - cover.last_seq, -cover.created_at, -cover.no))
+    chosen: list[Cover] = []
+    for cover in holding:
+        if not any(_overlap(cover, other) for other in chosen):
+            chosen.append(cover)
+    chosen.sort(key=lambda cover: cover.first_seq)
+    return chosen
+
+
+def cover_refused(
+    seqs: Sequence[int], active: Iterable[Cover], *, first_seq: int, last_seq: int, tokens: tuple[int, int]
+) -> CoverRefusal | None:
+    """Return why the range must not be covered by a summary, or None when it may.
+
+    ``seqs`` are the messages of the path, ``active`` the covers that hold on it (which a new one may only wrap
+    whole), ``tokens`` what the model would read of the range now and with the summary.
+    """
+    if first_seq > last_seq:
+        return "empty"
+    if first_seq not in seqs or last_seq not in seqs:
+        return "not_on_path"
+    before, after = tokens
+    if after >= before:
+        return "not_smaller"
+    for cover in active:
+        apart = cover.last_seq < first_seq or last_seq < cover.first_seq
+        if not apart and not (first_seq <= cover.first_seq and cover.last_seq <= last_seq):
+            return "overlaps"
+    return None
+
+
+def model_view(messages: Sequence[Placed], covers: Sequence[Cover]) -> list[Placed | Cover]:
+    """Return what a model reads: each covered range as its cover, every other message as it is.
+
+    ``messages`` is a path in order, ``covers`` what ``covers_on`` returned for it.
+    """
+    view: list[Placed | Cover] = []
+    waiting = list(reversed(covers))
+    for message in messages:
+        while waiting and waiting[-1].last_seq < message.seq:
+            waiting.pop()
+        if not waiting or message.seq < waiting[-1].first_seq:
+            view.append(message)
+        elif not view or view[-1] is not waiting[-1]:
+            view.append(waiting[-1])
+    return view
+
+
+def _clip(segments: Sequence[Segment], cover: Cover) -> list[tuple[str, int, int, int]]:
+    """Return the parts of the path within the cover's range; equal ones hold the same messages."""
+    clipped = []
+    for segment in segments:
+        first = max(segment.first_seq, cover.first_seq)
+        last = cover.last_seq if segment.last_seq is None else min(segment.last_seq, cover.last_seq)
+        if first <= last:
+            clipped.append((segment.session_id, segment.branch_no, first, last))
+    return clipped
+
+
+def _overlap(one: Cover, other: Cover) -> bool:
+    return one.first_seq <= other.last_seq and other.first_seq <= one.last_seq

@@ -1,0 +1,71 @@
+"""Facts in the feed: what happened, as ids and never as texts.
+
+``number`` is gapless within a session (or within a person's own stream), so a client applies only the next one,
+fetches a gap and drops a repeat. ``Position`` is a cursor over everything, rising with gaps, and opaque.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self, get_args
+
+from keryx.clock import Micros
+from keryx.errors import InvalidValue
+
+EventKind = Literal[
+    "session.opened",
+    "session.closed",
+    "session.changed",
+    "session.purged",
+    "message",
+    "branch",
+    "cover",
+    "inbox",
+    "turn",
+    "step",
+    "delivery",
+    "approval",
+    "process",
+    "fire",
+    "schedule",
+    "access",
+    "project",
+    "draft",
+    "read",
+    "memory",
+]
+EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in the feed; PostgreSQL orders by transaction first, SQLite by row alone."""
+
+    xid: int = 0
+    id: int = 0
+
+    def __str__(self) -> str:
+        """The opaque form clients hold."""
+        return f"{self.xid}.{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Invert ``str``, or raise ``InvalidValue``."""
+        xid, dot, row = text.partition(".")
+        if not (dot and xid.isascii() and xid.isdigit() and row.isascii() and row.isdigit()):
+            raise InvalidValue(f"feed position {text[:40]!r}: use one that a feed answer gave, or start without one")
+        return cls(int(xid), int(row))
+
+
+START: Final = Position()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One fact; ``subject`` is the id or number of what it is about, as its kind says."""
+
+    position: Position
+    session_id: str | None
+    person_id: int | None
+    number: int
+    kind: EventKind
+    subject: int | None
+    at: Micros

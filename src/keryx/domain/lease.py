@@ -1,0 +1,52 @@
+"""One writer per session.
+
+A lease carries an epoch that rises with each holder; every write of a turn checks it in the database. Times here are
+lease times (``tx.lease_now``), never wall times, and mean nothing on another boot of the machine.
+"""
+
+from dataclasses import dataclass
+
+from keryx.clock import SECOND, Micros
+from keryx.domain.session import SessionId
+from keryx.errors import InvalidValue
+
+LEASE_TIME: Micros = 30 * SECOND
+RENEW_EVERY: Micros = 10 * SECOND
+CANCEL_AFTER: Micros = 20 * SECOND
+"""Before the lease runs out, because epochs protect rows, not e-mails the agent might still send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to write into a session, until ``expires_at`` unless renewed."""
+
+    session_id: SessionId
+    holder: str
+    epoch: int
+    expires_at: Micros
+
+    def __post_init__(self) -> None:
+        if not self.holder:
+            raise InvalidValue("lease without a holder: give the token of whoever takes it")
+        if self.epoch < 1:
+            raise InvalidValue(f"lease epoch {self.epoch}: it counts from 1")
+
+
+def lease_free(
+    *, expires_at: Micros | None, lease_boot_id: str | None, now: Micros, boot_id: str | None
+) -> bool:
+    """Say whether a lease may be taken: nobody has it, its time is up, or it is from another boot.
+
+    ``expires_at`` is None when nobody has it. On PostgreSQL, whose clock all nodes share, both boot ids are None.
+    """
+    return expires_at is None or lease_boot_id != boot_id or expires_at <= now
+
+
+def renew_due(*, last_renewed_at: Micros, now: Micros) -> bool:
+    """Say whether the holder should renew."""
+    return now - last_renewed_at >= RENEW_EVERY
+
+
+def must_cancel(*, last_renewed_at: Micros, now: Micros) -> bool:
+    """Say whether the holder must cancel its agent by itself, having failed to renew for too long."""
+    return now - last_renewed_at >= CANCEL_AFTER

@@ -1,0 +1,331 @@
+"""Messages, their parts, and the lossless text in which parts are stored.
+
+``decode_parts(encode_parts(parts)) == parts`` for every value that can be constructed, and ``decode_parts``
+never raises: what it cannot read becomes an ``UnknownPart`` that hides nothing else.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from json import JSONDecoder, JSONEncoder
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from keryx.clock import Micros
+from keryx.domain.graphemes import cut
+from keryx.domain.json_value import JsonValue, leaves
+from keryx.domain.part import (
+    MediaPart,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    UnknownPart,
+    check_count,
+)
+from keryx.domain.turn import TurnId
+from keryx.errors import InvalidValue
+
+__all__ = [
+    "PREVIEW_LENGTH",
+    "ROLES",
+    "JsonValue",
+    "MediaPart",
+    "Message",
+    "NewMessage",
+    "Part",
+    "Role",
+    "TextPart",
+    "ThinkingPart",
+    "ToolCallPart",
+    "ToolResultPart",
+    "UnknownPart",
+    "decode_parts",
+    "encode_parts",
+    "preview_of",
+    "search_text",
+    "text_message",
+    "text_of",
+    "tool_call_count",
+]
+
+Role = Literal["user", "assistant", "tool", "system"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+PREVIEW_LENGTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A message to append; the store gives it its place, and its time where ``created_at`` is None."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    author: str | None = None
+    author_id: int | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int = 0
+    finish_reason: str | None = None
+    created_at: Micros | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InvalidValue(f"role {self.role!r} of a message is not one of {', '.join(ROLES)}")
+        if not isinstance(self.parts, tuple):
+            raise InvalidValue("parts of a message must be a tuple of parts")
+        if self.input_tokens or self.cached_tokens or self.output_tokens or self.cost_micros:
+            check_count(
+                "message",
+                input_tokens=self.input_tokens,
+                cached_tokens=self.cached_tokens,
+                output_tokens=self.output_tokens,
+                cost_micros=self.cost_micros,
+            )
+
+
+class Message(NamedTuple):
+    """A stored message. ``seq`` rises along every branch and is the only order.
+
+    A named tuple in the order of the columns, whose parts are read when they are looked at: a transcript of
+    thousands is made of thousands of these.
+    """
+
+    id: int
+    session_id: str
+    branch_no: int
+    seq: int
+    role: Role
+    body: str
+    author: str | None
+    author_id: int | None
+    turn_id: TurnId | None
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int
+    finish_reason: str | None
+    created_at: Micros
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it is made of; a torn or unknown one is shown as such."""
+        return decode_parts(self.body)
+
+    @property
+    def text(self) -> str:
+        """What was said, without tool calls, results, media and thinking."""
+        return text_of(self.parts)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        """The calls this message made, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+
+
+def text_message(role: Role, text: str) -> NewMessage:
+    """Return a message that says ``text`` and nothing else."""
+    return NewMessage(role=role, parts=(TextPart(text=text),))
+
+
+def encode_parts(parts: tuple[Part, ...]) -> str:
+    """Return the stored text of ``parts``: JSON without NUL and surrogates, so every database takes it.
+
+    One text part is a JSON string, anything else a list in which text parts are strings, the others objects.
+    """
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        encoded = _to_json(parts[0].text)
+    else:
+        encoded = _to_json([_encode_part(part) for part in parts])
+    if encoded.isascii():
+        return encoded
+    try:
+        encoded.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_escape_surrogate, encoded)
+    return encoded
+
+
+def decode_parts(encoded: str) -> tuple[Part, ...]:
+    """Return the parts of a stored text; a torn text is one ``UnknownPart`` that holds it."""
+    readable = _ESCAPE.sub(_unescape_surrogate, encoded) if "\\ud" in encoded else encoded
+    try:
+        value, end = _from_json(readable)
+    except (ValueError, RecursionError):
+        return (UnknownPart(raw={"torn": encoded}),)
+    if end != len(readable):
+        return (UnknownPart(raw={"torn": encoded}),)
+    if isinstance(value, str):
+        return (TextPart(text=value),)
+    if isinstance(value, list):
+        return tuple([_decode_part(item, encoded) for item in value])
+    return (UnknownPart(raw={"torn": encoded}),)
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+# A surrogate's escape, or any other escape, which is passed over so that "\\\\ud800" stays the text it is.
+_ESCAPE: Final = re.compile(r"\\(?:u(d[89a-f][0-9a-f]{2})|.)", re.DOTALL)
+
+# Text stays as it is where it can (CJK would double); the encoder escapes NUL and other control characters.
+_to_json: Final = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_from_json: Final = JSONDecoder().raw_decode
+
+
+def _escape_surrogate(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+def _unescape_surrogate(match: re.Match[str]) -> str:
+    # Done before JSON is parsed, because its parser would join two escaped surrogates into one character.
+    return chr(int(match[1], 16)) if match[1] else match[0]
+
+
+def _encode_part(part: Part) -> JsonValue:
+    match part:
+        case TextPart():
+            return part.text
+        case ThinkingPart():
+            return _object("think", text=part.text, signature=part.signature)
+        case ToolCallPart():
+            call = _object("call", id=part.call_id, name=part.name, effect=part.effect)
+            return call | {"args": part.arguments}
+        case ToolResultPart():
+            result = _object("result", id=part.call_id, name=part.name, error=part.is_error or None)
+            return result | {"out": part.output}
+        case MediaPart():
+            return _object(
+                "media",
+                type=part.media_type,
+                blob=part.blob,
+                url=part.url,
+                name=part.name,
+                size=part.size_bytes,
+                detail=part.detail,
+            )
+        case _:
+            # As it was found; wrapped only where it would be read as something else.
+            return part.raw if _decode_part(part.raw, "") == part else {"t": "unknown", "raw": part.raw}
+
+
+def _object(kind: str, **fields: str | int | None) -> dict[str, JsonValue]:
+    item: dict[str, JsonValue] = {"t": kind}
+    item.update((name, value) for name, value in fields.items() if value is not None)
+    return item
+
+
+def _decode_part(item: JsonValue, encoded: str) -> Part:
+    """Return the part ``item`` stands for; what cannot even be a value is kept as the whole text."""
+    if isinstance(item, str):
+        return TextPart(text=item)
+    raw: dict[str, JsonValue] = item if isinstance(item, dict) else {"value": item}
+    try:
+        return _decode_object(raw)
+    except (KeyError, InvalidValue):
+        pass
+    try:
+        return UnknownPart(raw=raw)
+    except InvalidValue:
+        # Too deep, or a number out of range: no encoder of ours wrote it.
+        return UnknownPart(raw={"torn": encoded})
+
+
+def _decode_object(item: dict[str, Any]) -> Part:
+    # The parts themselves refuse values that do not fit.
+    get = item.get
+    match get("t"):
+        case "call":
+            return ToolCallPart(
+                call_id=item["id"], name=item["name"], arguments=item["args"], effect=get("effect")
+            )
+        case "result":
+            return ToolResultPart(
+                call_id=item["id"], name=item["name"], output=item["out"], is_error=get("error", False)
+            )
+        case "think":
+            return ThinkingPart(text=item["text"], signature=get("signature"))
+        case "media":
+            return MediaPart(
+                media_type=item["type"],
+                blob=get("blob"),
+                url=get("url"),
+                name=get("name"),
+                size_bytes=get("size"),
+                detail=get("detail"),
+            )
+        case "unknown":
+            return UnknownPart(raw=item["raw"])
+        case _:
+            return UnknownPart(raw=item)
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """Return what was said: the text parts, a line break between them."""
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
+    return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
+
+
+def search_text(parts: tuple[Part, ...]) -> str:
+    """Return what a search looks at: text, tool names, arguments, results, media names; not thinking."""
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
+    return "\n".join([piece for part in parts for piece in _searchable(part)])
+
+
+def preview_of(parts: tuple[Part, ...], limit: int = PREVIEW_LENGTH) -> str:
+    """Return one line of at most ``limit`` characters that shows people what the message is about."""
+    pieces: list[str] = []
+    length = 0
+    for part in parts:
+        for word in _preview_words(part):
+            pieces.append(word)
+            length += len(word) + 1
+            if length > limit + 1:
+                # Enough to be cut: the rest of a long text is not looked at.
+                return cut(" ".join(pieces), limit)
+    return " ".join(pieces)
+
+
+def tool_call_count(parts: tuple[Part, ...]) -> int:
+    """Return how many calls the message made."""
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return 0
+    return sum([isinstance(part, ToolCallPart) for part in parts])
+
+
+_WORD: Final = re.compile(r"\S+")
+
+
+def _searchable(part: Part) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield part.text
+        case ToolCallPart():
+            yield part.name
+            yield from leaves(part.arguments)
+        case ToolResultPart():
+            yield part.name
+            yield from leaves(part.output)
+        case MediaPart(name=str(name)):
+            yield name
+        case UnknownPart():
+            yield from leaves(part.raw)
+        case _:
+            return
+
+
+def _preview_words(part: Part) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield from (match[0] for match in _WORD.finditer(part.text))
+        case ToolCallPart():
+            yield f"[{part.name}]"
+        case ToolResultPart(output=str(output)):
+            yield from (match[0] for match in _WORD.finditer(output))
+        case ToolResultPart():
+            yield f"[result of {part.name}]"
+        case MediaPart():
+            yield f"[{part.name or part.media_type}]"
+        case _:
+            return

@@ -1,0 +1,78 @@
+"""Rules about background processes: how long they pin, how long one waits, what is kept, when they speak up.
+
+A process leaves ``running`` once and for good.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from keryx.clock import HOUR, MINUTE, Micros
+from keryx.errors import InvalidValue
+
+ProcessState = Literal["running", "exited", "killed", "lost"]
+
+PIN_HOURS = 24
+WAIT_SECONDS_MAX = 180.0
+KEPT_AFTER_END: Micros = 30 * MINUTE
+PATTERNS_MAX = 10
+PATTERN_CHARACTERS_MAX = 200
+
+
+class Wait(NamedTuple):
+    """How long a wait really lasts, and whether that is less (or more) than was asked."""
+
+    seconds: float
+    clamped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticePolicy:
+    """When a process gives its session something to do: on exit, on a text in its output, every so often.
+
+    Patterns are literal text, because an expression given by a model could stall the reader.
+    """
+
+    on_exit: bool = True
+    patterns: tuple[str, ...] = ()
+    every_minutes: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.patterns) > PATTERNS_MAX:
+            raise InvalidValue(f"{len(self.patterns)} watched patterns: give at most {PATTERNS_MAX}")
+        for pattern in self.patterns:
+            if not 1 <= len(pattern) <= PATTERN_CHARACTERS_MAX:
+                raise InvalidValue(
+                    f"watched pattern {pattern[:40]!r}: give 1 to {PATTERN_CHARACTERS_MAX} characters"
+                )
+        if self.every_minutes is not None and self.every_minutes < 1:
+            raise InvalidValue(f"notice every {self.every_minutes} minutes: give 1 or more")
+
+    def pattern_in(self, line: str) -> str | None:
+        """Return the first watched pattern that ``line`` contains, or None."""
+        return next((pattern for pattern in self.patterns if pattern in line), None)
+
+    def periodic_due(self, *, last_notice_at: Micros, now: Micros) -> bool:
+        """Say whether the regular notice is due; ``last_notice_at`` is the start before the first one."""
+        return self.every_minutes is not None and now - last_notice_at >= self.every_minutes * MINUTE
+
+
+def may_become(old: ProcessState, new: ProcessState) -> bool:
+    """Say whether a process in state ``old`` may be recorded as ``new``."""
+    return old == "running" and new != "running"
+
+
+def pins_session(*, started_at: Micros, now: Micros, pin_hours: int = PIN_HOURS) -> bool:
+    """Say whether a live process keeps its session from being reset: while it is younger than ``pin_hours``."""
+    return now - started_at < pin_hours * HOUR
+
+
+def clamp_wait(seconds: float, *, seconds_max: float = WAIT_SECONDS_MAX) -> Wait:
+    """Return how long to wait when ``seconds`` were asked for; what is no time at all is 0."""
+    if not seconds >= 0:
+        return Wait(0.0, clamped=True)
+    return Wait(min(float(seconds), seconds_max), clamped=seconds > seconds_max)
+
+
+def output_kept(*, ended_at: Micros | None, now: Micros) -> bool:
+    """Say whether the process is still at hand with its output: while it runs, and 30 minutes from its end."""
+    return ended_at is None or now - ended_at < KEPT_AFTER_END

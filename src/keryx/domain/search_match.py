@@ -1,0 +1,188 @@
+"""Whether a text answers a query: the one truth for verifying what the index proposes and for scanning what is new."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from keryx.clock import Micros
+from keryx.domain.part import MediaPart, Part, TextPart, ToolCallPart, ToolResultPart
+from keryx.domain.search_query import All, Any, Filter, Node, Not, Query, Words
+from keryx.domain.tokens import tokenize
+
+
+class Text:
+    """A text cut into tokens, to be asked where they stand."""
+
+    __slots__ = ("_extras", "words")
+
+    def __init__(self, text: str) -> None:
+        self.words, extras = tokenize(text)
+        self._extras: dict[str, list[int]] = {}
+        for position, token in extras:
+            self._extras.setdefault(token, []).append(position)
+
+    def positions(self, token: str) -> list[int]:
+        """Where ``token`` stands, rising."""
+        if token in self._extras:
+            return self._extras[token]
+        if token not in self.words:
+            return []
+        return [position for position, word in enumerate(self.words) if word == token]
+
+    def positions_from(self, prefix: str) -> list[int]:
+        """Where a token stands that begins with ``prefix``, rising."""
+        return [position for position, word in enumerate(self.words) if word.startswith(prefix)]
+
+    def has(self, token: str) -> bool:
+        """Whether ``token`` stands anywhere."""
+        return token in self.words or token in self._extras
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What filters are judged by. ``role`` is None for a session's card: what is said of the session itself."""
+
+    session_id: str
+    created_at: Micros
+    platform: str
+    role: str | None = None
+    author: str | None = None
+    author_id: int | None = None
+    project: str | None = None
+    tags: frozenset[str] = frozenset()
+    has: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+
+
+def matches(node: Node, text: Text) -> bool:
+    """Whether ``text`` answers ``node``; no words at all are answered by every text."""
+    match node:
+        case Words():
+            return bool(starts(node, text)) if len(node.tokens) > 1 or node.prefix else text.has(node.tokens[0][1])
+        case Not():
+            return not matches(node.node, text)
+        case All():
+            return all(matches(each, text) for each in node.nodes)
+        case Any():
+            return not node.nodes or any(matches(each, text) for each in node.nodes)
+
+
+def starts(words: Words, text: Text) -> list[int]:
+    """Return the positions at which ``words`` begin in ``text``, rising."""
+    found: list[int] | None = None
+    last = len(words.tokens) - 1
+    for index, (offset, token) in enumerate(words.tokens):
+        standing = text.positions_from(token) if words.prefix and index == last else text.positions(token)
+        begins = [position - offset for position in standing]
+        if found is None:
+            found = begins
+        else:
+            among = set(begins)
+            found = [position for position in found if position in among]
+        if not found:
+            return []
+    return found or []
+
+
+def highlights(query: Query, text: Text, *, limit: int = 32) -> list[int]:
+    """Return the positions of the first ``limit`` words that answer the query, rising."""
+    shown: set[int] = set()
+    for words in query.leaves():
+        length = words.tokens[-1][0] + _width(words)
+        for begin in islice(starts(words, text), limit):
+            shown.update(range(begin, begin + length))
+    return sorted(shown)[:limit]
+
+
+def _width(words: Words) -> int:
+    # A pair of characters takes two positions; a word, also a signed one like c++, takes one.
+    token = words.tokens[-1][1]
+    return len(token) if len(tokenize(token).words) == len(token) > 1 else 1
+
+
+def filters_match(filters: Iterable[Filter], facts: Facts) -> bool:
+    """Whether all filters let the message through.
+
+    Where one message can have only one value (``from``, ``in``, ``source``, ``role``) several filters are
+    alternatives; where it can have many (``tag``, ``has``, ``is``) all must hold.
+    """
+    wanted: dict[str, bool] = {}
+    for each in filters:
+        holds = _holds(each, facts)
+        if each.negated:
+            if holds:
+                return False
+        elif each.name in ("from", "in", "source", "role"):
+            wanted[each.name] = wanted.get(each.name, False) or holds
+        elif not holds:
+            return False
+    return all(wanted.values())
+
+
+def _holds(given: Filter, facts: Facts) -> bool:
+    value = given.value
+    match given.name:
+        case "before":
+            return facts.created_at < given.at
+        case "after":
+            return facts.created_at >= given.at
+        case "from":
+            return is_author(value, author=facts.author, author_id=facts.author_id)
+        case "in":
+            return value == facts.session_id or (facts.project is not None and same(value, facts.project))
+        case "tag":
+            return any(same(value.removeprefix("#"), tag) for tag in facts.tags)
+        case "source":
+            return same(value, facts.platform)
+        case "role":
+            return value == facts.role
+        case "has":
+            return value in facts.has
+        case "is":
+            return value in facts.states
+
+
+def is_author(value: str, *, author: str | None, author_id: int | None) -> bool:
+    """Whether ``value`` names the author: all its words are in the name, or it is the person's number."""
+    if author_id is not None and value == str(author_id):
+        return True
+    wanted = tokenize(value).words
+    return bool(wanted) and author is not None and set(wanted) <= set(tokenize(author).words)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two names are the same to a person: case, accents and signs do not count."""
+    return one == other or (tokenize(one).words == tokenize(other).words != [])
+
+
+def features(parts: tuple[Part, ...]) -> frozenset[str]:
+    """Return what ``has:`` finds in the message."""
+    found: set[str] = set()
+    for part in parts:
+        match part:
+            case TextPart(text=text):
+                if "```" in text:
+                    found.add("code")
+                if "http://" in text or "https://" in text:
+                    found.add("link")
+            case ToolCallPart():
+                found.add("tool")
+            case ToolResultPart(is_error=is_error):
+                found.update(("tool", "error") if is_error else ("tool",))
+            case MediaPart(media_type=media_type):
+                kind = media_type.partition("/")[0]
+                found.add(kind if kind in ("image", "audio", "video") else "file")
+            case _:
+                pass
+    return frozenset(found)
+
+
+def window(positions: list[int], *, size: int) -> int:
+    """Return the index in ``positions`` (rising) from which ``size`` words hold the most of them; first wins."""
+    best, best_count = 0, 0
+    for index, position in enumerate(positions):
+        count = bisect_left(positions, position + size) - index
+        if count > best_count:
+            best, best_count = index, count
+    return best

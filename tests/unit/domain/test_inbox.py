@@ -1,0 +1,58 @@
+"""The inbox: states, fates, and what may be an inbound message."""
+
+import pytest
+
+from keryx.domain.inbox import (
+    ATTEMPTS_MAX,
+    FATES,
+    INBOX_STATES,
+    Inbound,
+    fate_fits,
+    item_may_become,
+    may_try_again,
+)
+from keryx.domain.message import TextPart
+from keryx.domain.source import LOCAL_CLI
+from keryx.errors import InvalidValue
+
+
+def test_an_item_that_has_ended_stays_ended() -> None:
+    legal = {(old, new) for old in INBOX_STATES for new in INBOX_STATES if item_may_become(old, new)}
+    assert legal == {
+        ("ready", "claimed"),
+        ("ready", "done"),
+        ("ready", "dead"),
+        ("claimed", "ready"),
+        ("claimed", "done"),
+        ("claimed", "dead"),
+    }
+
+
+def test_every_fate_belongs_to_one_ended_state_and_none_to_the_others() -> None:
+    fitting = {(state, fate) for state in INBOX_STATES for fate in (None, *FATES) if fate_fits(state, fate)}
+    assert fitting == {
+        ("ready", None),
+        ("claimed", None),
+        ("done", "answered"),
+        ("done", "merged"),
+        ("done", "cancelled"),
+        ("done", "command"),
+        ("dead", "failed"),
+    }
+
+
+def test_an_item_is_not_tried_for_ever() -> None:
+    assert [may_try_again(attempts) for attempts in (0, ATTEMPTS_MAX - 1, ATTEMPTS_MAX)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_an_inbound_message_has_a_ref_and_says_something() -> None:
+    parts = (TextPart(text="hi"),)
+    assert Inbound(source=LOCAL_CLI, ref="1", parts=parts).sent_at is None
+    with pytest.raises(InvalidValue, match="needs a ref"):
+        Inbound(source=LOCAL_CLI, ref="", parts=parts)
+    with pytest.raises(InvalidValue, match="says nothing"):
+        Inbound(source=LOCAL_CLI, ref="1", parts=())

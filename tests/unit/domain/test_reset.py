@@ -1,0 +1,296 @@
+"""The reset rule: exact boundaries, DST, resolution, flush and notices."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keryx.clock import HOUR, MINUTE, SECOND
+from keryx.domain.reset import (
+    ResetPolicies,
+    ResetPolicy,
+    expires_at,
+    flush_due,
+    reset_due,
+    reset_notice,
+)
+from keryx.errors import InvalidValue
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = [
+    "UTC",
+    "Europe/Rome",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "Asia/Beirut",
+]
+
+
+def at(text: str, zone: str = "UTC", *, fold: int = 0) -> int:
+    """The instant of a wall time that exists; ``fold=1`` for the second of two."""
+    wall = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold)
+    return (wall.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def daily(at_hour: int = 4, zone: str = "UTC") -> ResetPolicy:
+    return ResetPolicy(mode="daily", at_hour=at_hour, zone=zone)
+
+
+POLICIES = st.builds(
+    ResetPolicy,
+    mode=st.sampled_from(["none", "idle", "daily", "both"]),
+    idle_minutes=st.integers(1, 3000),
+    at_hour=st.integers(0, 23),
+    zone=st.sampled_from(ZONES),
+)
+MOMENTS = st.integers(at("2010-01-01"), at("2030-01-01"))
+
+
+def test_by_default_nothing_is_ever_reset() -> None:
+    assert reset_due(ResetPolicy(), last_active_at=0, now=at("2030-01-01")) is None
+    assert expires_at(ResetPolicy(), last_active_at=0) is None
+
+
+def test_idle_is_due_strictly_after_the_idle_minutes() -> None:
+    policy = ResetPolicy(mode="idle", idle_minutes=30)
+    last = at("2026-05-01T12:00")
+    assert reset_due(policy, last_active_at=last, now=last + 30 * MINUTE) is None
+    assert reset_due(policy, last_active_at=last, now=last + 30 * MINUTE + 1) == "idle"
+
+
+def test_daily_is_due_when_the_last_activity_is_strictly_before_todays_hour() -> None:
+    now = at("2026-05-02T09:00")
+    assert reset_due(daily(), last_active_at=at("2026-05-02T04:00") - 1, now=now) == "daily"
+    assert reset_due(daily(), last_active_at=at("2026-05-02T04:00"), now=now) is None
+
+
+def test_before_the_hour_the_boundary_is_yesterdays() -> None:
+    now = at("2026-05-02T03:59:59")
+    assert reset_due(daily(), last_active_at=at("2026-05-01T04:00"), now=now) is None
+    assert reset_due(daily(), last_active_at=at("2026-05-01T03:59"), now=now) == "daily"
+
+
+def test_daily_is_due_at_the_very_hour() -> None:
+    last = at("2026-05-01T23:00")
+    assert reset_due(daily(), last_active_at=last, now=at("2026-05-02T04:00") - 1) is None
+    assert reset_due(daily(), last_active_at=last, now=at("2026-05-02T04:00")) == "daily"
+
+
+def test_the_hour_is_one_of_the_profiles_zone() -> None:
+    last = at("2026-05-01T23:00", "Asia/Kolkata")
+    assert expires_at(daily(4, "Asia/Kolkata"), last_active_at=last) == at("2026-05-01T22:30")
+
+
+def test_both_gives_the_reason_that_came_due_first() -> None:
+    policy = ResetPolicy(mode="both", idle_minutes=120)
+    later = at("2026-05-03T12:00")
+    assert reset_due(policy, last_active_at=at("2026-05-02T03:00"), now=later) == "daily"
+    assert reset_due(policy, last_active_at=at("2026-05-01T12:00"), now=later) == "idle"
+    assert reset_due(policy, last_active_at=at("2026-05-01T12:00"), now=at("2026-05-01T14:00")) is None
+
+
+def test_a_session_pinned_by_a_process_is_not_reset() -> None:
+    assert reset_due(daily(), last_active_at=0, now=at("2026-05-01"), pinned_by_process=True) is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "last", "boundary"),
+    [
+        # 02:00 does not exist: the clocks go from 02:00 to 03:00.
+        ("Europe/Rome", 2, "2026-03-29T01:30", at("2026-03-29T03:00", "Europe/Rome")),
+        # Half an hour is skipped, from 02:00 to 02:30.
+        ("Australia/Lord_Howe", 2, "2026-10-04T01:30", at("2026-10-04T02:30", "Australia/Lord_Howe")),
+        # Midnight does not exist.
+        ("Asia/Beirut", 0, "2026-03-28T23:00", at("2026-03-29T01:00", "Asia/Beirut")),
+        # A gap that begins before the hour, at 23:30, and ends after it, at 00:30.
+        ("America/Toronto", 0, "1919-03-30T23:00", at("1919-03-31T00:30", "America/Toronto")),
+        # Samoa skipped the whole of 30 December 2011.
+        ("Pacific/Apia", 4, "2011-12-29T23:00", at("2011-12-31T00:00", "Pacific/Apia")),
+    ],
+)
+def test_in_a_gap_the_boundary_is_the_next_valid_instant(
+    zone: str, hour: int, last: str, boundary: int
+) -> None:
+    policy, moment = daily(hour, zone), at(last, zone)
+    assert expires_at(policy, last_active_at=moment) == boundary
+    assert reset_due(policy, last_active_at=moment, now=boundary - 1) is None
+    assert reset_due(policy, last_active_at=moment, now=boundary) == "daily"
+
+
+def test_in_an_overlap_the_boundary_is_the_first_of_the_two_instants() -> None:
+    policy, zone = daily(2, "Europe/Rome"), "Europe/Rome"
+    first, second = at("2026-10-25T02:00", zone), at("2026-10-25T02:00", zone, fold=1)
+    assert second - first == HOUR
+    assert expires_at(policy, last_active_at=first - 1) == first
+    assert expires_at(policy, last_active_at=first) == at("2026-10-26T02:00", zone)
+    assert reset_due(policy, last_active_at=first, now=second + MINUTE) is None
+
+
+def test_an_overlap_across_midnight_has_one_boundary() -> None:
+    # In St. John's the clocks went back from 00:01 to 23:01, so this 23:30 comes after the first midnight.
+    zone = "America/St_Johns"
+    after_midnight = at("2006-10-28T23:30", zone, fold=1)
+    assert expires_at(daily(0, zone), last_active_at=after_midnight) == at("2006-10-30T00:00", zone)
+
+
+def latest_boundary(policy: ResetPolicy, now: int) -> int:
+    """The rule as product §3 words it, found by walking back over the minutes of the wall clock."""
+    zone = ZoneInfo(policy.zone)
+    minute = now // MINUTE * MINUTE
+
+    def wall(moment: int) -> datetime:
+        return (EPOCH + timedelta(microseconds=moment)).astimezone(zone).replace(tzinfo=None)
+
+    while True:
+        here, before = wall(minute), wall(minute - MINUTE)
+        mark = here.replace(hour=policy.at_hour, minute=0)
+        # The first time the clock passes the mark: where it is put back, it passes it again.
+        if before < mark <= here and all(wall(minute - back * MINUTE) < mark for back in range(2, 181)):
+            return minute
+        minute -= MINUTE
+
+
+CLOCK_CHANGES = ["2026-03-08", "2026-03-29", "2026-06-15", "2026-10-25", "2026-11-01"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["UTC", "Europe/Rome", "America/New_York"]),
+    st.integers(0, 4) | st.integers(0, 23),
+    st.builds(
+        lambda day, minutes: at(day) + minutes * MINUTE,
+        st.sampled_from(CLOCK_CHANGES),
+        st.integers(-600, 1800),
+    ),
+    st.integers(-36 * 60, 0),
+)
+def test_daily_agrees_with_walking_the_wall_clock_back(zone: str, hour: int, now: int, back: int) -> None:
+    policy, last = daily(hour, zone), now + back * MINUTE
+    due = reset_due(policy, last_active_at=last, now=now) is not None
+    assert due is (last < latest_boundary(policy, now))
+
+
+@settings(max_examples=100)
+@given(POLICIES, MOMENTS, st.integers(0, 5 * 24 * HOUR))
+def test_a_reset_is_due_exactly_from_the_expiry_on(policy: ResetPolicy, last: int, later: int) -> None:
+    expiry = expires_at(policy, last_active_at=last)
+    due = reset_due(policy, last_active_at=last, now=last + later)
+    assert (due is not None) is (expiry is not None and last + later >= expiry)
+    if expiry is not None:
+        assert expiry > last
+        assert reset_due(policy, last_active_at=last, now=expiry - 1) is None
+        assert reset_due(policy, last_active_at=last, now=expiry) is not None
+
+
+def test_the_most_specific_policy_applies() -> None:
+    default, chat, platform, both = (ResetPolicy(mode="idle", idle_minutes=n) for n in (1, 2, 3, 4))
+    policies = ResetPolicies(
+        default=default,
+        by_chat_type={"group": chat},
+        by_platform={"slack": platform},
+        by_platform_and_chat_type={("slack", "dm"): both},
+    )
+    assert policies.resolve("slack", "dm") is both
+    assert policies.resolve("slack", "group") is platform
+    assert policies.resolve("signal", "group") is chat
+    assert policies.resolve("signal", "dm") is default
+    assert ResetPolicies().resolve("signal", "dm") == ResetPolicy(mode="none")
+
+
+def test_policies_do_not_change_with_the_mapping_they_were_made_of() -> None:
+    mine = {"slack": daily()}
+    policies = ResetPolicies(by_platform=mine)
+    mine.clear()
+    assert policies.resolve("slack", "dm") == daily()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by_chat_type": {"forum": ResetPolicy()}},
+        {"by_platform": {"No Such": ResetPolicy()}},
+        {"by_platform_and_chat_type": {("slack", "forum"): ResetPolicy()}},
+        {"by_platform_and_chat_type": {("", "dm"): ResetPolicy()}},
+    ],
+)
+def test_policies_for_what_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue):
+        ResetPolicies(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mode": "weekly"}, "none, idle, daily, both"),
+        ({"idle_minutes": 0}, "idle_minutes 0"),
+        ({"idle_minutes": 10**9}, "idle_minutes"),
+        ({"idle_minutes": True}, "idle_minutes True"),
+        ({"at_hour": 24}, "from 0 to 23"),
+        ({"at_hour": -1}, "at_hour -1"),
+        ({"at_hour": 4.5}, "at_hour 4.5"),
+        ({"zone": "Europe/Roma"}, "did you mean Europe/Rome"),
+        ({"zone": "###"}, "IANA name"),
+        ({"zone": "Europe"}, "time zone"),
+        ({"zone": "../etc/passwd"}, "time zone"),
+        ({"zone": None}, "time zone"),
+    ],
+)
+def test_a_wrong_policy_is_refused_with_what_to_write_instead(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        ResetPolicy(**wrong)
+
+
+def test_memory_is_flushed_ten_minutes_before_the_session_expires() -> None:
+    last, expiry = at("2026-05-01T12:00"), at("2026-05-02T04:00")
+    assert not flush_due(daily(), last_active_at=last, now=expiry - 10 * MINUTE - 1)
+    assert flush_due(daily(), last_active_at=last, now=expiry - 10 * MINUTE)
+    assert flush_due(daily(), last_active_at=last, now=expiry - HOUR, lead_minutes=60)
+
+
+def test_a_session_that_expired_unflushed_is_still_to_be_flushed() -> None:
+    assert flush_due(daily(), last_active_at=at("2026-05-01T12:00"), now=at("2026-05-09T12:00"))
+
+
+def test_memory_is_flushed_again_only_after_newer_activity() -> None:
+    flushed, now = at("2026-05-02T03:50"), at("2026-05-02T03:59")
+    assert not flush_due(daily(), last_active_at=flushed, now=now, flushed_at=flushed)
+    assert flush_due(daily(), last_active_at=flushed + SECOND, now=now, flushed_at=flushed)
+
+
+def test_a_short_idle_time_does_not_flush_before_half_of_it_is_over() -> None:
+    policy, last = ResetPolicy(mode="idle", idle_minutes=4), at("2026-05-01T12:00")
+    assert not flush_due(policy, last_active_at=last, now=last + 2 * MINUTE - 1)
+    assert flush_due(policy, last_active_at=last, now=last + 2 * MINUTE)
+
+
+def test_a_session_that_never_expires_is_never_flushed() -> None:
+    assert not flush_due(ResetPolicy(), last_active_at=0, now=at("2030-01-01"))
+
+
+def test_the_user_is_told_since_when_and_how_to_go_back() -> None:
+    notice = reset_notice(daily(4, "Europe/Rome"), "daily")
+    assert notice.user == "fresh conversation since 04:00; /resume brings the last one back"
+    assert "daily reset at 04:00 Europe/Rome" in notice.agent
+    assert "\n" not in notice.agent
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        (1, "1 minute"),
+        (45, "45 minutes"),
+        (60, "60 minutes"),
+        (120, "2 hours"),
+        (1440, "24 hours"),
+        (4320, "3 days"),
+    ],
+)
+def test_the_idle_time_is_told_in_words(minutes: int, words: str) -> None:
+    notice = reset_notice(ResetPolicy(mode="idle", idle_minutes=minutes), "idle")
+    assert notice.user.startswith(f"fresh conversation after {words} without a message;")
+    assert f"idle for more than {words}" in notice.agent
