@@ -6,8 +6,15 @@ A set is never changed once made. ``Runs`` stands for what is too large to be wr
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, islice
+from typing import Final, Protocol, TypeAlias
+
+
+class Asked(Protocol):
+    """What can be asked whether it holds a document."""
+
+    def __contains__(self, doc: int, /) -> bool:
+        """Whether ``doc`` is in it."""
 
 
 class Runs:
@@ -35,8 +42,135 @@ class Runs:
         return chain.from_iterable(range(b, a - 1, -1) for a, b in pairs)
 
 
-DocSet: TypeAlias = Sequence[int] | Runs
-EMPTY: DocSet = ()
+class AnyOf:
+    """The documents of several sets, too many to be written out before somebody asks for them."""
+
+    __slots__ = ("_count", "_sets", "_tested")
+
+    def __init__(self, sets: "Sequence[DocSet]") -> None:
+        self._sets = sets
+        self._tested = [_tested(each) for each in sets]
+        self._count = sum(map(len, sets))
+
+    def __len__(self) -> int:
+        """How many there are at most."""
+        return self._count
+
+    def __contains__(self, doc: int) -> bool:
+        for each in self._tested:  # noqa: SIM110 - any() costs a generator, and this is asked for every candidate
+            if doc in each:
+                return True
+        return False
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(set().union(*self._sets)))
+
+    def __reversed__(self) -> Iterator[int]:
+        return iter(sorted(set().union(*self._sets), reverse=True))
+
+
+class Kept:
+    """The documents of one set that are in another, tested only as far as somebody walks."""
+
+    __slots__ = ("_among", "_docs")
+
+    def __init__(self, docs: "DocSet", among: Asked) -> None:
+        self._docs = docs
+        self._among = _tested(among)
+
+    def __len__(self) -> int:
+        """How many there are at most."""
+        return len(self._docs)
+
+    def __contains__(self, doc: int) -> bool:
+        return doc in self._among and doc in _tested(self._docs)
+
+    def __iter__(self) -> Iterator[int]:
+        return self._walk(iter(self._docs))
+
+    def __reversed__(self) -> Iterator[int]:
+        return self._walk(reversed(self._docs))
+
+    def _walk(self, docs: Iterator[int]) -> Iterator[int]:
+        among = self._among
+        if isinstance(among, (Halved, Without)):
+            # Whoever wants a page stops soon; only a long walk is worth the making of a hash set.
+            yield from among.walk(islice(docs, among.patience))
+            following = next(docs, None)
+            if following is None:
+                return
+            among = among.hashed()
+            if following in among:
+                yield following
+        yield from (doc for doc in docs if doc in among)
+
+
+class Halved:
+    """A rising sequence in which a document is looked for by halving."""
+
+    __slots__ = ("_docs",)
+
+    def __init__(self, docs: Sequence[int]) -> None:
+        self._docs = docs
+
+    @property
+    def patience(self) -> int:
+        """After how many questions it is better hashed."""
+        return len(self._docs) // HASH_RATIO + 1
+
+    def hashed(self) -> Asked:
+        """Return the same set for many questions."""
+        return frozenset(self._docs)
+
+    def walk(self, docs: Iterator[int]) -> Iterator[int]:
+        """Yield those of ``docs`` that are in it."""
+        among = self._docs
+        count = len(among)
+        for doc in docs:
+            index = bisect_left(among, doc)
+            if index < count and among[index] == doc:
+                yield doc
+
+    def __contains__(self, doc: int) -> bool:
+        index = bisect_left(self._docs, doc)
+        return index < len(self._docs) and self._docs[index] == doc
+
+
+class Without:
+    """The documents that are not in a set: only ever asked, never walked."""
+
+    __slots__ = ("_docs",)
+
+    def __init__(self, docs: Asked) -> None:
+        self._docs = _tested(docs)
+
+    @property
+    def patience(self) -> int:
+        """After how many questions it is better hashed."""
+        return self._docs.patience if isinstance(self._docs, Halved) else 0
+
+    def hashed(self) -> Asked:
+        """Return the same set for many questions."""
+        return Without(self._docs.hashed()) if isinstance(self._docs, Halved) else self
+
+    def walk(self, docs: Iterator[int]) -> Iterator[int]:
+        """Yield those of ``docs`` that are in it."""
+        return (doc for doc in docs if doc not in self._docs)
+
+    def __contains__(self, doc: int) -> bool:
+        return doc not in self._docs
+
+
+HASH_RATIO: Final = 16
+"""Looking for one document by halving costs about as much as hashing so many."""
+
+DocSet: TypeAlias = Sequence[int] | Runs | AnyOf | Kept
+EMPTY: Final[DocSet] = ()
+
+
+def _tested(docs: Asked) -> Asked:
+    """Return the set in a form that answers quickly whether a document is in it."""
+    return Halved(docs) if isinstance(docs, (list, tuple, array)) else docs
 
 
 def everything(count: int) -> DocSet:
@@ -60,16 +194,13 @@ def to_runs(docs: Iterable[int]) -> Runs:
 
 def intersect(one: DocSet, other: DocSet) -> DocSet:
     """Return the documents that are in both, rising."""
-    small, large = (one, other) if len(one) <= len(other) else (other, one)
-    if isinstance(large, range):
-        return small if small is large or not small else [doc for doc in small if doc in large]
-    if isinstance(large, Runs):
-        return [doc for doc in small if doc in large]
-    if len(small) * 16 < len(large):
-        return [doc for doc in small if _holds(large, doc)]
-    if isinstance(small, Runs):
-        return [doc for doc in large if doc in small]
-    return sorted(set(small).intersection(large))
+    if isinstance(one, range) and isinstance(other, range):
+        return range(max(one.start, other.start), min(one.stop, other.stop))
+    for docs, whole in ((one, other), (other, one)):
+        if isinstance(whole, range) and isinstance(docs, (list, tuple, array)):
+            begin, end = bisect_left(docs, whole.start), bisect_left(docs, whole.stop)
+            return docs if end - begin == len(docs) else docs[begin:end]
+    return Kept(one, other) if len(one) <= len(other) else Kept(other, one)
 
 
 def unite(sets: Sequence[DocSet]) -> DocSet:
@@ -85,16 +216,4 @@ def unite(sets: Sequence[DocSet]) -> DocSet:
 
 def subtract(one: DocSet, other: DocSet) -> DocSet:
     """Return the documents of ``one`` that are not in ``other``, rising."""
-    if not len(other):
-        return one
-    if isinstance(other, (Runs, range)):
-        return [doc for doc in one if doc not in other]
-    if len(one) * 16 < len(other):
-        return [doc for doc in one if not _holds(other, doc)]
-    gone = set(other)
-    return [doc for doc in one if doc not in gone]
-
-
-def _holds(docs: Sequence[int], doc: int) -> bool:
-    index = bisect_left(docs, doc)
-    return index < len(docs) and docs[index] == doc
+    return Kept(one, Without(other)) if len(other) else one

@@ -31,6 +31,8 @@ EventKind = Literal[
     "draft",
     "read",
     "memory",
+    "pairing",
+    "home",
 ]
 EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)
 
@@ -51,7 +53,9 @@ class Position:
         """Invert ``str``, or raise ``InvalidValue``."""
         xid, dot, row = text.partition(".")
         if not (dot and xid.isascii() and xid.isdigit() and row.isascii() and row.isdigit()):
-            raise InvalidValue(f"feed position {text[:40]!r}: use one that a feed answer gave, or start without one")
+            raise InvalidValue(
+                f"feed position {text[:40]!r}: use one that a feed answer gave, or start without one"
+            )
         return cls(int(xid), int(row))
 
 

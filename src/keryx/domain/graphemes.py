@@ -20,6 +20,17 @@ def cut(text: str, limit: int, *, ellipsis: str = "…") -> str:
     return text[:keep].rstrip() + ellipsis[:limit]
 
 
+def one_line(text: str, limit: int) -> str:
+    """Return the start of ``text`` on one line, white space folded, cut to ``limit``; a long rest is not looked at."""
+    reach = 4 * limit
+    line = " ".join(text[:reach].split())
+    while len(line) <= limit and reach < len(text):
+        # White space, mostly.
+        reach *= 8
+        line = " ".join(text[:reach].split())
+    return cut(line, limit)
+
+
 def safe_end(text: str, end: int) -> int:
     """Return the largest position not after ``end`` at which ``text`` can be cut."""
     if end >= len(text):

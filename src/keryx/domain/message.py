@@ -11,7 +11,7 @@ from json import JSONDecoder, JSONEncoder
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from keryx.clock import Micros
-from keryx.domain.graphemes import cut
+from keryx.domain.graphemes import cut, one_line
 from keryx.domain.json_value import JsonValue, leaves
 from keryx.domain.part import (
     MediaPart,
@@ -275,16 +275,18 @@ def search_text(parts: tuple[Part, ...]) -> str:
 
 def preview_of(parts: tuple[Part, ...], limit: int = PREVIEW_LENGTH) -> str:
     """Return one line of at most ``limit`` characters that shows people what the message is about."""
+    if len(parts) == 1:
+        return one_line(_shown(parts[0]), limit)
     pieces: list[str] = []
     length = 0
     for part in parts:
-        for word in _preview_words(part):
-            pieces.append(word)
-            length += len(word) + 1
+        piece = one_line(_shown(part), limit)
+        if piece:
+            pieces.append(piece)
+            length += len(piece) + 1
             if length > limit + 1:
-                # Enough to be cut: the rest of a long text is not looked at.
-                return cut(" ".join(pieces), limit)
-    return " ".join(pieces)
+                break
+    return cut(" ".join(pieces), limit)
 
 
 def tool_call_count(parts: tuple[Part, ...]) -> int:
@@ -292,9 +294,6 @@ def tool_call_count(parts: tuple[Part, ...]) -> int:
     if len(parts) == 1 and type(parts[0]) is TextPart:
         return 0
     return sum([isinstance(part, ToolCallPart) for part in parts])
-
-
-_WORD: Final = re.compile(r"\S+")
 
 
 def _searchable(part: Part) -> Iterator[str]:
@@ -315,17 +314,18 @@ def _searchable(part: Part) -> Iterator[str]:
             return
 
 
-def _preview_words(part: Part) -> Iterator[str]:
+def _shown(part: Part) -> str:
+    """Return what a preview shows of one part."""
     match part:
         case TextPart():
-            yield from (match[0] for match in _WORD.finditer(part.text))
+            return part.text
         case ToolCallPart():
-            yield f"[{part.name}]"
+            return f"[{part.name}]"
         case ToolResultPart(output=str(output)):
-            yield from (match[0] for match in _WORD.finditer(output))
+            return output
         case ToolResultPart():
-            yield f"[result of {part.name}]"
+            return f"[result of {part.name}]"
         case MediaPart():
-            yield f"[{part.name or part.media_type}]"
+            return f"[{part.name or part.media_type}]"
         case _:
-            return
+            return ""

@@ -4,15 +4,16 @@ Pure. Everything is of fixed width and laid out in planes, so that reading is sl
 planes of equal bytes compress. Documents are numbered by (time, id) within their segment, at most ``DOCS_MAX``.
 """
 
+import struct
 import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
-from struct import Struct
 from sys import byteorder
 from typing import Final, NamedTuple, TypeAlias
+
+from keryx.errors import StoreCorrupt
 
 FORMAT: Final = 1
 """Written into the index; an index with another number is thrown away and built anew."""
@@ -29,15 +30,19 @@ CHUNK: Final = 256
 """Documents described by one chunk of columns."""
 LENGTH_MAX: Final = 65_535
 
-_HEAD: Final = Struct("<IH")
-_BASES: Final = Struct("<qqBB")
+DAMAGED: Final = "The search index is damaged. It is built anew from the messages, of which nothing is lost."
+
+_HEAD: Final = struct.Struct("<IH")
+_PARTS: Final = struct.Struct("<II")
+_LOW: Final = 0 if byteorder == "little" else 1
+_BASES: Final = struct.Struct("<qqBB")
 
 
 Entry: TypeAlias = tuple[str, Sequence[int], bytes, bytes]
 """A term of a segment: (term, its documents rising, how often it stands in each, where, modulo 256).
 
-A scope term has no positions. Its counts are all 0, or all 1 where the numbers are (first, last) of runs. A plain
-tuple, because a merge makes millions.
+A scope term has no positions and zeros for counts; see ``segment.scope_docs``. A plain tuple, because a merge makes
+millions.
 """
 Piece: TypeAlias = tuple[Sequence[int], bytes, bytes]
 """An entry without its term."""
@@ -51,14 +56,37 @@ class Packed(NamedTuple):
     positions: bytes
 
 
-@dataclass(slots=True)
 class Posting:
-    """A term as found in a block, without its positions."""
+    """A term as found in a block."""
 
-    docs: "array[int]"
-    counts: bytes
-    begin: int
-    """Where its documents begin among the block's."""
+    __slots__ = ("_begin", "_block", "docs")
+
+    def __init__(self, block: "Block", docs: "array[int]", begin: int) -> None:
+        self._block = block
+        self._begin = begin
+        self.docs = docs
+
+    @property
+    def counts(self) -> bytes:
+        """How often the term stands in each document; read only where somebody asks."""
+        return self._block.counts[self._begin : self._begin + len(self.docs)]
+
+    @property
+    def places_begin(self) -> int:
+        """Where its positions begin among the block's: one for each occurrence before it."""
+        return sum(self._block.counts[: self._begin])
+
+    def counts_of(self, docs: Sequence[int]) -> list[int]:
+        """How often the term stands in some documents."""
+        counts = self.counts
+        if len(docs) * 16 > len(self.docs):
+            known = dict(zip(self.docs, counts, strict=True))
+            return [known.get(doc, 0) for doc in docs]
+        found: list[int] = []
+        for doc in docs:
+            index = bisect_left(self.docs, doc)
+            found.append(counts[index] if index < len(self.docs) and self.docs[index] == doc else 0)
+        return found
 
 
 def pack_blocks(entries: Iterable[Entry]) -> Iterator[Packed]:
@@ -77,95 +105,112 @@ def pack_blocks(entries: Iterable[Entry]) -> Iterator[Packed]:
 
 
 def pack_block(entries: Sequence[Entry]) -> Packed:
-    """Return one block of entries, which are in the order of their terms."""
+    """Return one block of entries, which are in the order of their terms.
+
+    Terms and high bytes are compressed together; low bytes would not get smaller; counts are for those who rank.
+    """
     terms, docs, counts, positions = zip(*entries, strict=True)
-    names = "\n".join(terms).encode()
-    raw = b"".join(
-        (
-            _HEAD.pack(len(names), len(terms)),
-            names,
-            _to_planes(array("H", list(map(len, docs)))),
-            _to_planes(array("H", list(chain.from_iterable(docs)))),
-            *counts,
-        )
-    )
-    return Packed(terms[0], zlib.compress(raw, 3), b"".join(positions))
+    names = "\n".join(["", *terms, ""]).encode()
+    low, high = _planes(array("H", list(chain.from_iterable(docs))))
+    sizes = array("H", list(map(len, docs)))
+    front = zlib.compress(b"".join((_HEAD.pack(len(names), len(terms)), names, *_planes(sizes), high)), 1)
+    data = b"".join((_PARTS.pack(len(front), len(low)), front, low, zlib.compress(b"".join(counts), 1)))
+    return Packed(terms[0], data, b"".join(positions))
 
 
 class Block:
     """A block that was read; its terms are in order."""
 
-    __slots__ = ("_counts", "_docs", "_sizes", "terms")
+    __slots__ = ("_counts", "_high", "_low", "_names", "_packed_counts", "_sizes_high", "_sizes_low")
 
     def __init__(self, data: bytes) -> None:
-        raw = zlib.decompress(data)
-        terms_bytes, terms_count = _HEAD.unpack_from(raw)
-        at = _HEAD.size + terms_bytes
-        self.terms = raw[_HEAD.size : at].decode().split("\n")
-        self._sizes = _from_planes(raw[at : at + 2 * terms_count])
-        at += 2 * terms_count
-        docs_count = (len(raw) - at) // 3
-        self._docs = raw[at : at + 2 * docs_count]
-        self._counts = raw[at + 2 * docs_count :]
+        try:
+            front_bytes, docs_count = _PARTS.unpack_from(data)
+            at = _PARTS.size + front_bytes
+            self._low = data[at : at + docs_count]
+            self._packed_counts = data[at + docs_count :]
+            self._counts: bytes | None = None
+            front = zlib.decompress(data[_PARTS.size : at])
+            names_bytes, terms_count = _HEAD.unpack_from(front)
+        except (zlib.error, struct.error) as damage:
+            raise StoreCorrupt(DAMAGED) from damage
+        at = _HEAD.size + names_bytes
+        self._names = front[_HEAD.size : at]
+        self._sizes_low = front[at : at + terms_count]
+        self._sizes_high = front[at + terms_count : at + 2 * terms_count]
+        self._high = front[at + 2 * terms_count :]
+
+    @property
+    def terms(self) -> list[str]:
+        """Its terms in order."""
+        return self._names[1:-1].decode().split("\n")
+
+    @property
+    def counts(self) -> bytes:
+        """How often each term stands in each of its documents."""
+        if self._counts is None:
+            try:
+                self._counts = zlib.decompress(self._packed_counts)
+            except zlib.error as damage:
+                raise StoreCorrupt(DAMAGED) from damage
+        return self._counts
 
     def find(self, term: str) -> Posting | None:
         """Return the posting of ``term``, or None where the block does not have it."""
-        index = bisect_left(self.terms, term)
-        if index == len(self.terms) or self.terms[index] != term:
+        at = self._names.find(f"\n{term}\n".encode())
+        if at < 0:
             return None
-        return self._posting(sum(self._sizes[:index]), self._sizes[index])
+        # Counting line breaks is quicker than making a list of terms to look into.
+        index = self._names.count(b"\n", 0, at)
+        begin = sum(self._sizes_low[:index]) + 256 * sum(self._sizes_high[:index])
+        return self._posting(begin, self._sizes_low[index] + 256 * self._sizes_high[index])
 
-    def find_from(self, prefix: str) -> list[Posting]:
-        """Return the postings of all terms that begin with ``prefix``."""
-        first = bisect_left(self.terms, prefix)
-        begin = sum(self._sizes[:first])
-        found: list[Posting] = []
-        for index in range(first, len(self.terms)):
-            if not self.terms[index].startswith(prefix):
+    def find_from(self, prefix: str) -> list[tuple[str, Posting]]:
+        """Return all terms that begin with ``prefix``, with their postings."""
+        terms = self.terms
+        sizes = _numbers(self._sizes_low, self._sizes_high)
+        first = bisect_left(terms, prefix)
+        begin = sum(sizes[:first])
+        found: list[tuple[str, Posting]] = []
+        for term, size in zip(terms[first:], sizes[first:], strict=True):
+            if not term.startswith(prefix):
                 break
-            found.append(self._posting(begin, self._sizes[index]))
-            begin += self._sizes[index]
+            found.append((term, self._posting(begin, size)))
+            begin += size
         return found
 
-    def pieces(self, positions: bytes, *, renumbering: "array[int] | None" = None) -> Iterator[tuple[str, Piece]]:
+    def pieces(
+        self, positions: bytes, *, renumbering: "array[int] | None" = None
+    ) -> Iterator[tuple[str, Piece]]:
         """Yield all terms and what belongs to them, given the block's positions; words under their new numbers."""
-        docs: Sequence[int] = _from_planes(self._docs)
-        begins = list(accumulate(self._sizes, initial=0))
-        counts = self._counts
-        scopes = bisect_left(self.terms, _AFTER_SCOPES)
-        for term, begin, end in zip(self.terms[:scopes], begins, begins[1:], strict=False):
+        docs: Sequence[int] = _numbers(self._low, self._high)
+        begins = list(accumulate(_numbers(self._sizes_low, self._sizes_high), initial=0))
+        counts = self.counts
+        terms = self.terms
+        scopes = bisect_left(terms, _AFTER_SCOPES)
+        for term, begin, end in zip(terms[:scopes], begins, begins[1:], strict=False):
             yield term, (docs[begin:end], counts[begin:end], b"")
-        if scopes == len(self.terms):
-            return
         if renumbering is not None:
             docs = [renumbering[doc] for doc in docs]
-        places = [0] * begins[scopes] + list(accumulate(counts[begins[scopes] :], initial=0))
-        for term, begin, end in zip(self.terms[scopes:], begins[scopes:-1], begins[scopes + 1 :], strict=True):
+        places = list(accumulate(counts, initial=0))
+        for term, begin, end in zip(terms[scopes:], begins[scopes:-1], begins[scopes + 1 :], strict=True):
             yield term, (docs[begin:end], counts[begin:end], positions[places[begin] : places[end]])
 
     def _posting(self, begin: int, size: int) -> Posting:
-        half = len(self._docs) // 2
-        planes = self._docs[begin : begin + size] + self._docs[half + begin : half + begin + size]
-        return Posting(_from_planes(planes), self._counts[begin : begin + size], begin)
-
-    def positions_begin(self, posting: Posting) -> int:
-        """Return where the positions of ``posting`` begin in the block's: one for each occurrence before it."""
-        scopes = bisect_left(self.terms, _AFTER_SCOPES)
-        return sum(self._counts[sum(self._sizes[:scopes]) : posting.begin])
+        end = begin + size
+        return Posting(self, _numbers(self._low[begin:end], self._high[begin:end]), begin)
 
 
-def _to_planes(numbers: "array[int]") -> bytes:
+def _planes(numbers: "array[int]") -> tuple[bytes, bytes]:
+    """Return the low bytes and the high bytes; of rising numbers the high ones are long runs."""
     packed = numbers.tobytes()
-    # Low bytes first, then high bytes: of rising numbers the high ones are long runs.
-    return packed[0::2] + packed[1::2] if byteorder == "little" else packed[1::2] + packed[0::2]
+    return packed[_LOW::2], packed[1 - _LOW :: 2]
 
 
-def _from_planes(planes: bytes) -> "array[int]":
-    half = len(planes) // 2
-    packed = bytearray(len(planes))
-    low, high = (0, 1) if byteorder == "little" else (1, 0)
-    packed[low::2] = planes[:half]
-    packed[high::2] = planes[half:]
+def _numbers(low: bytes, high: bytes) -> "array[int]":
+    packed = bytearray(2 * len(low))
+    packed[_LOW::2] = low
+    packed[1 - _LOW :: 2] = high
     numbers = array("H")
     numbers.frombytes(packed)
     return numbers
@@ -188,16 +233,30 @@ def pack_columns(columns: Columns) -> bytes:
     return head + ids + times + lengths.tobytes()
 
 
-def unpack_columns(data: bytes) -> Columns:
-    """Return the columns of one chunk."""
-    id_base, time_base, id_code, time_code = _BASES.unpack_from(data)
-    ids, times, lengths = array(chr(id_code)), array(chr(time_code)), array("H")
-    count = (len(data) - _BASES.size) // (ids.itemsize + times.itemsize + lengths.itemsize)
-    at = _BASES.size
-    for column in (ids, times, lengths):
-        column.frombytes(data[at : at + count * column.itemsize])
-        at += count * column.itemsize
-    return Columns([id_base + each for each in ids], [time_base + each for each in times], lengths)
+class Chunk:
+    """One chunk of columns that was read."""
+
+    __slots__ = ("_id_base", "_ids", "_time_base", "_times", "lengths")
+
+    def __init__(self, data: bytes) -> None:
+        self._id_base, self._time_base, id_code, time_code = _BASES.unpack_from(data)
+        self._ids, self._times, self.lengths = array(chr(id_code)), array(chr(time_code)), array("H")
+        count = (len(data) - _BASES.size) // sum(
+            column.itemsize for column in (self._ids, self._times, self.lengths)
+        )
+        at = _BASES.size
+        for column in (self._ids, self._times, self.lengths):
+            column.frombytes(data[at : at + count * column.itemsize])
+            at += count * column.itemsize
+
+    def key(self, index: int) -> tuple[int, int]:
+        """Return (time, id) of one document, by which documents are ordered."""
+        return self._time_base + self._times[index], self._id_base + self._ids[index]
+
+    def columns(self) -> Columns:
+        """Return all of it."""
+        ids = [self._id_base + each for each in self._ids]
+        return Columns(ids, [self._time_base + each for each in self._times], self.lengths)
 
 
 def _offsets(numbers: Sequence[int]) -> tuple[bytes, str]:

@@ -63,9 +63,13 @@ class SchedulePlan:
 
     def __post_init__(self) -> None:
         if not self.name.strip() or len(self.name) > NAME_CHARACTERS_MAX:
-            raise InvalidValue(f"schedule name {self.name[:40]!r}: give 1 to {NAME_CHARACTERS_MAX} characters")
+            raise InvalidValue(
+                f"schedule name {self.name[:40]!r}: give 1 to {NAME_CHARACTERS_MAX} characters"
+            )
         if not self.parts and self.options.script is None:
-            raise InvalidValue(f"schedule {self.name!r} asks for nothing: say what the agent is to do, or name a script")
+            raise InvalidValue(
+                f"schedule {self.name!r} asks for nothing: say what the agent is to do, or name a script"
+            )
         if self.missed not in MISSED_POLICIES:
             raise InvalidValue(f"missed fires {self.missed!r}: use one of {', '.join(MISSED_POLICIES)}")
         if self.overlap not in OVERLAP_POLICIES:

@@ -1,34 +1,53 @@
 """Whether a text answers a query: the one truth for verifying what the index proposes and for scanning what is new."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from keryx.clock import Micros
 from keryx.domain.part import MediaPart, Part, TextPart, ToolCallPart, ToolResultPart
-from keryx.domain.search_query import All, Any, Filter, Node, Not, Query, Words
-from keryx.domain.tokens import tokenize
+from keryx.domain.search_query import All, Filter, FilterName, Node, Not, Query, Words
+from keryx.domain.tokens import Tokens, tokenize, wide
 
 
 class Text:
     """A text cut into tokens, to be asked where they stand."""
 
-    __slots__ = ("_extras", "words")
+    __slots__ = ("_places", "_tokens", "_wide", "raw")
 
-    def __init__(self, text: str) -> None:
-        self.words, extras = tokenize(text)
-        self._extras: dict[str, list[int]] = {}
-        for position, token in extras:
-            self._extras.setdefault(token, []).append(position)
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self._tokens: Tokens | None = None
+        self._wide: str | None = None
+        self._places: dict[str, list[int]] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """Its words by position."""
+        return self._cut().words
+
+    def _cut(self) -> Tokens:
+        if self._tokens is None:
+            self._tokens = tokenize(self.raw)
+        return self._tokens
+
+    def find_run(self, run: str) -> int:
+        """Where in ``wide(raw)`` a run of characters stands that are words each; -1: nowhere."""
+        if self._wide is None:
+            self._wide = wide(self.raw)
+        return self._wide.find(run)
 
     def positions(self, token: str) -> list[int]:
         """Where ``token`` stands, rising."""
-        if token in self._extras:
-            return self._extras[token]
-        if token not in self.words:
-            return []
-        return [position for position, word in enumerate(self.words) if word == token]
+        if token in self.words:
+            return [position for position, word in enumerate(self.words) if word == token]
+        if self._places is None:
+            self._places = {}
+            for position, extra in self._cut().extras:
+                self._places.setdefault(extra, []).append(position)
+        return self._places.get(token, [])
 
     def positions_from(self, prefix: str) -> list[int]:
         """Where a token stands that begins with ``prefix``, rising."""
@@ -36,7 +55,7 @@ class Text:
 
     def has(self, token: str) -> bool:
         """Whether ``token`` stands anywhere."""
-        return token in self.words or token in self._extras
+        return token in self.words or any(extra == token for _, extra in self._cut().extras)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +77,19 @@ class Facts:
 def matches(node: Node, text: Text) -> bool:
     """Whether ``text`` answers ``node``; no words at all are answered by every text."""
     match node:
+        case Words(run=run) if run:
+            return text.find_run(run) >= 0
         case Words():
-            return bool(starts(node, text)) if len(node.tokens) > 1 or node.prefix else text.has(node.tokens[0][1])
+            return (
+                bool(starts(node, text))
+                if len(node.tokens) > 1 or node.prefix
+                else text.has(node.tokens[0][1])
+            )
         case Not():
             return not matches(node.node, text)
         case All():
             return all(matches(each, text) for each in node.nodes)
-        case Any():
+        case _:
             return not node.nodes or any(matches(each, text) for each in node.nodes)
 
 
@@ -121,26 +146,7 @@ def filters_match(filters: Iterable[Filter], facts: Facts) -> bool:
 
 
 def _holds(given: Filter, facts: Facts) -> bool:
-    value = given.value
-    match given.name:
-        case "before":
-            return facts.created_at < given.at
-        case "after":
-            return facts.created_at >= given.at
-        case "from":
-            return is_author(value, author=facts.author, author_id=facts.author_id)
-        case "in":
-            return value == facts.session_id or (facts.project is not None and same(value, facts.project))
-        case "tag":
-            return any(same(value.removeprefix("#"), tag) for tag in facts.tags)
-        case "source":
-            return same(value, facts.platform)
-        case "role":
-            return value == facts.role
-        case "has":
-            return value in facts.has
-        case "is":
-            return value in facts.states
+    return _JUDGES[given.name](given, facts)
 
 
 def is_author(value: str, *, author: str | None, author_id: int | None) -> bool:
@@ -154,6 +160,21 @@ def is_author(value: str, *, author: str | None, author_id: int | None) -> bool:
 def same(one: str, other: str) -> bool:
     """Whether two names are the same to a person: case, accents and signs do not count."""
     return one == other or (tokenize(one).words == tokenize(other).words != [])
+
+
+_JUDGES: Final[dict[FilterName, Callable[[Filter, Facts], bool]]] = {
+    "before": lambda given, facts: facts.created_at < given.at,
+    "after": lambda given, facts: facts.created_at >= given.at,
+    "from": lambda given, facts: is_author(given.value, author=facts.author, author_id=facts.author_id),
+    "in": lambda given, facts: (
+        given.value == facts.session_id or (facts.project is not None and same(given.value, facts.project))
+    ),
+    "tag": lambda given, facts: any(same(given.value.removeprefix("#"), tag) for tag in facts.tags),
+    "source": lambda given, facts: same(given.value, facts.platform),
+    "role": lambda given, facts: given.value == facts.role,
+    "has": lambda given, facts: given.value in facts.has,
+    "is": lambda given, facts: given.value in facts.states,
+}
 
 
 def features(parts: tuple[Part, ...]) -> frozenset[str]:
@@ -178,7 +199,7 @@ def features(parts: tuple[Part, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def window(positions: list[int], *, size: int) -> int:
+def window(positions: Sequence[int], *, size: int) -> int:
     """Return the index in ``positions`` (rising) from which ``size`` words hold the most of them; first wins."""
     best, best_count = 0, 0
     for index, position in enumerate(positions):

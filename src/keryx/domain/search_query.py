@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from keryx.clock import Micros
 from keryx.domain.search_dates import instant
-from keryx.domain.tokens import Tokens, normal, spans, tokenize
+from keryx.domain.tokens import Tokens, normal, one_run, spans, tokenize
 
 FilterName = Literal["from", "in", "tag", "source", "role", "before", "after", "has", "is"]
 FILTERS: Final[tuple[FilterName, ...]] = get_args(FilterName)
@@ -36,6 +36,13 @@ class Words:
 
     tokens: tuple[tuple[int, str], ...]
     prefix: bool = False
+    run: str = field(default="", compare=False)
+    """The same as text, where it is one run of characters of a script without spaces: it is found as it stands."""
+
+    @property
+    def key_tokens(self) -> tuple[tuple[int, str], ...]:
+        """The tokens that are looked up: of a run every second pair and the last one hold every character."""
+        return (*self.tokens[:-1:2], self.tokens[-1]) if self.run else self.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,9 @@ def words_of(text: str, *, prefix: bool = False) -> Words | None:
     if not tokens:
         return None
     # Only a word that goes on to the end can be a beginning: not "foo." nor a character of a script without spaces.
-    return Words(tokens, prefix and spans(text)[-1][1] == len(normal(text)) and _is_word(tokens[-1][1]))
+    return Words(
+        tokens, prefix and spans(text)[-1][1] == len(normal(text)) and _is_word(tokens[-1][1]), one_run(text)
+    )
 
 
 def _narrowest(tokens: Tokens) -> tuple[tuple[int, str], ...]:
@@ -174,7 +183,12 @@ class _Parser:
         if bare in ("AND", "OR", "NOT") and not negated:
             return _Item("operator", bare)
         prefix = bare is not None and bare.endswith("*")
-        return _Item("words", match[0], words=words_of(value.rstrip("*") if prefix else value, prefix=prefix), negated=negated)
+        return _Item(
+            "words",
+            match[0],
+            words=words_of(value.rstrip("*") if prefix else value, prefix=prefix),
+            negated=negated,
+        )
 
     def _filter(self, text: str, name: str, value: str, *, negated: bool) -> _Item:
         (known,) = (each for each in FILTERS if each == name)

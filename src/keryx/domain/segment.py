@@ -12,7 +12,7 @@ from sys import byteorder
 from typing import Final
 
 from keryx.clock import Micros
-from keryx.domain.docsets import DocSet, Runs, to_runs
+from keryx.domain.docsets import Runs, to_runs
 from keryx.domain.postings import COUNT_MAX, LENGTH_MAX, SCOPE, TERM_MAX, Columns, Entry, Piece
 from keryx.domain.tokens import tokenize
 
@@ -127,10 +127,12 @@ def _entries(found: dict[str, list[int]]) -> Iterator[Entry]:
 
 def _piece(places: list[int]) -> Piece:
     docs = [place >> 8 for place in places]
-    counts = Counter(docs) if docs[0] != docs[-1] else {docs[0]: len(docs)}
-    if len(docs) > COUNT_MAX and max(counts.values()) > COUNT_MAX:
-        places = _first_places(places)
-        counts = {doc: min(count, COUNT_MAX) for doc, count in counts.items()}
+    counts = dict.fromkeys(docs, 1)
+    if len(counts) < len(docs):
+        counts = Counter(docs)
+        if max(counts.values()) > COUNT_MAX:
+            places = _first_places(places)
+            counts = {doc: min(count, COUNT_MAX) for doc, count in counts.items()}
     return list(counts), bytes(counts.values()), array("I", places).tobytes()[_LOW_BYTES]
 
 
@@ -142,20 +144,21 @@ def _first_places(places: list[int]) -> list[int]:
 
 
 def scope_entry(term: str, docs: Sequence[int]) -> Entry:
-    """Return the entry of a scope term: as runs where that is shorter, else document by document."""
+    """Return the entry of a scope term: document by document, or where that is shorter the (last, first) of runs."""
     runs = to_runs(docs)
     if 2 * len(runs.firsts) < len(docs):
-        pairs = [number for pair in zip(runs.firsts, runs.lasts, strict=True) for number in pair]
-        return term, pairs, b"\x01" * len(pairs), b""
+        docs = [number for pair in zip(runs.lasts, runs.firsts, strict=True) for number in pair]
     return term, docs, bytes(len(docs)), b""
 
 
-def scope_docs(docs: Sequence[int], counts: bytes | bytearray) -> DocSet:
-    """Return the documents of a scope term's entry or posting."""
-    return Runs(docs[0::2], docs[1::2]) if counts[0] else docs
+def scope_docs(docs: Sequence[int]) -> Sequence[int] | Runs:
+    """Return the documents of a scope term; its numbers begin with a larger one only where they are runs."""
+    return Runs(docs[1::2], docs[0::2]) if len(docs) > 1 and docs[0] >= docs[1] else docs
 
 
-def renumber(columns: Sequence[Columns], *, gone: Sequence[frozenset[int]]) -> tuple[Columns, list["array[int]"]]:
+def renumber(
+    columns: Sequence[Columns], *, gone: Sequence[frozenset[int]]
+) -> tuple[Columns, list["array[int]"]]:
     """Return the columns of the segments together, and for each segment the new number of each document.
 
     Documents in ``gone`` (one set for each segment) are left out; so is all but the newest of a card's.
@@ -175,12 +178,17 @@ def renumber(columns: Sequence[Columns], *, gone: Sequence[frozenset[int]]) -> t
     numbers = [array("H", [GONE]) * len(source.ids) for source in columns]
     for number, (_, _, source, old, _) in enumerate(ordered):
         numbers[source][old] = number
-    together = Columns([each[1] for each in ordered], [each[0] for each in ordered], [each[4] for each in ordered])
+    together = Columns(
+        [each[1] for each in ordered], [each[0] for each in ordered], [each[4] for each in ordered]
+    )
     return together, numbers
 
 
 def merge_entries(
-    sources: Sequence[Iterable[tuple[str, Piece]]], numbers: Sequence["array[int]"], *, breathe: Callable[[], None]
+    sources: Sequence[Iterable[tuple[str, Piece]]],
+    numbers: Sequence["array[int]"],
+    *,
+    breathe: Callable[[], None],
 ) -> Iterator[Entry]:
     """Yield the terms of the segments together; sources come oldest first, their words under the new numbers.
 
@@ -190,41 +198,33 @@ def merge_entries(
     for source, renumbering in zip(sources, numbers, strict=True):
         is_whole = GONE not in renumbering
         for term, piece in source:
-            if term[0] == SCOPE:
-                piece = _renumbered(piece, renumbering)
-            elif not is_whole:
-                piece = _without_gone(piece)
-            found[term].append(piece)
+            found[term].append(piece if is_whole and term[0] != SCOPE else _adapted(term, piece, renumbering))
         breathe()
     for index, term in enumerate(sorted(found)):
-        pieces = found[term]
+        pieces = [piece for piece in found[term] if piece[0]]
+        if not pieces:
+            continue
         if term[0] == SCOPE:
-            docs = sorted(chain.from_iterable(piece[0] for piece in pieces))
-            if docs:
-                yield scope_entry(term, docs)
-        elif len(pieces) > 1:
-            yield term, *_join(pieces)
-        elif pieces[0][0]:
-            yield term, *pieces[0]
+            yield scope_entry(term, sorted(chain.from_iterable(piece[0] for piece in pieces)))
+        else:
+            yield term, *(pieces[0] if len(pieces) == 1 else _join(pieces))
         if not index % TERMS_A_BREATH:
             breathe()
 
 
-def _renumbered(piece: Piece, renumbering: "array[int]") -> Piece:
-    docs = scope_docs(piece[0], piece[1])
-    return [number for number in map(renumbering.__getitem__, docs) if number != GONE], b"", b""
-
-
-def _without_gone(piece: Piece) -> Piece:
-    return piece if GONE not in piece[0] else _glue([each for each in _split(piece) if each[0] != GONE])
+def _adapted(term: str, piece: Piece, renumbering: "array[int]") -> Piece:
+    """Return a scope's piece under the new numbers, or a word's without the documents that are gone."""
+    docs, _, _ = piece
+    if term[0] == SCOPE:
+        return [new for new in map(renumbering.__getitem__, scope_docs(docs)) if new != GONE], b"", b""
+    return piece if GONE not in docs else _glue([each for each in _split(piece) if each[0] != GONE])
 
 
 def _join(pieces: Sequence[Piece]) -> Piece:
     """Return what belongs to one term as one; where the documents do not interleave, by laying them end to end."""
-    filled = [piece for piece in pieces if piece[0]]
-    if any(one[0][-1] > other[0][0] for one, other in pairwise(filled)):
-        return _glue(sorted(chain.from_iterable(map(_split, filled))))
-    docs, counts, positions = zip(*filled, strict=True)
+    if any(one[0][-1] > other[0][0] for one, other in pairwise(pieces)):
+        return _glue(sorted(chain.from_iterable(map(_split, pieces))))
+    docs, counts, positions = zip(*pieces, strict=True)
     return list(chain.from_iterable(docs)), b"".join(counts), b"".join(positions)
 
 
@@ -237,4 +237,8 @@ def _split(piece: Piece) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _glue(pieces: Sequence[tuple[int, int, bytes]]) -> Piece:
-    return [each[0] for each in pieces], bytes([each[1] for each in pieces]), b"".join([each[2] for each in pieces])
+    return (
+        [each[0] for each in pieces],
+        bytes([each[1] for each in pieces]),
+        b"".join([each[2] for each in pieces]),
+    )

@@ -3,11 +3,9 @@
 A person's title is never overwritten by anything but a person.
 """
 
-import re
-from itertools import islice
 from typing import Final, Literal
 
-from keryx.domain.graphemes import cut
+from keryx.domain.graphemes import cut, one_line
 from keryx.domain.message import text_of
 from keryx.domain.part import Part
 from keryx.errors import InvalidValue
@@ -18,7 +16,6 @@ TITLE_LENGTH: Final = 64
 PERSON_TITLE_LENGTH_MAX: Final = 200
 
 _RANK: Final[dict[TitleBy, int]] = {"person": 3, "text": 2, "model": 1}
-_WORD: Final = re.compile(r"\S+")
 
 
 def may_retitle(current_by: TitleBy | None, new_by: TitleBy) -> bool:
@@ -30,9 +27,7 @@ def may_retitle(current_by: TitleBy | None, new_by: TitleBy) -> bool:
 
 def title_from(parts: tuple[Part, ...]) -> str | None:
     """Return the title that a session's first user message gives it, or None when that has no text."""
-    # Each word takes a place of the title at least, so the rest of a long text is not looked at.
-    words = islice(_WORD.finditer(text_of(parts)), TITLE_LENGTH + 1)
-    return cut(" ".join(word[0] for word in words), TITLE_LENGTH) or None
+    return one_line(text_of(parts), TITLE_LENGTH) or None
 
 
 def model_title_due(current_by: TitleBy | None, *, user_messages: int, assistant_messages: int) -> bool:

@@ -1,0 +1,32 @@
+"""How values become columns: JSON as text, and foreign labels that every database takes.
+
+PostgreSQL refuses NUL in text and both refuse lone surrogates. What people said is kept losslessly by the codec of
+``domain.message``; names, titles and reasons only have to be readable, so the odd character is replaced.
+"""
+
+import json
+import re
+from typing import Any, overload
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def to_json(value: Any) -> str:
+    """Return compact JSON in ASCII, in which NUL and lone surrogates are escapes."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Any:
+    """Invert ``to_json``."""
+    return json.loads(text)
+
+
+@overload
+def clean_text(text: str) -> str: ...
+@overload
+def clean_text(text: None) -> None: ...
+@overload
+def clean_text(text: str | None) -> str | None: ...
+def clean_text(text: str | None) -> str | None:
+    """Return a label with what no database takes replaced by U+FFFD."""
+    return text if text is None else _UNSTORABLE.sub("\ufffd", text)

@@ -1,0 +1,368 @@
+"""The embedded store: one SQLite file, and a second one for the disposable search index.
+
+One thread writes messages, one the index, a few read, and one checkpoints and looks for other processes' commits.
+Nothing else in the process may open the files: closing a foreign descriptor would drop SQLite's locks.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from keryx.clock import SECOND, Clock, Micros, SystemClock
+from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
+from keryx.store.database import Database, Hook, ReadTx, Row, T, Tx
+from keryx.store.filesystem import refuse_network
+from keryx.store.migrate import LOCK_WAIT_MS, migrate_sqlite, search_schema
+from keryx.store.sqlite_writer import Writer, translate
+from keryx.store.statements import Statement, load
+from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
+
+SAFE_SQLITE = (3, 51, 3)
+"""Older libraries can damage a WAL file when two connections write and checkpoint at the same time."""
+READERS = 4
+READ_MOMENT_SECONDS = 0.00015
+READER_WAIT_MS = 2_000
+CHECKPOINT_PAGES = 1_000
+WAL_PAGES_MAX = 16_000
+READ_LIMIT: Micros = 1 * SECOND
+WATCH_SECONDS = 0.1
+
+
+class SqliteTx(Tx):
+    """A transaction on one SQLite connection."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        statements: Mapping[str, Statement],
+        clock: Clock,
+        *,
+        hook: Hook | None = None,
+        guard: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(statements, hook)
+        self._connection = connection
+        self._clock = clock
+        self._guard = guard
+        self._now = clock.now()
+
+    @property
+    def now(self) -> Micros:
+        """Wall time at which the function began."""
+        return self._now
+
+    @property
+    def lease_now(self) -> Micros:
+        """This machine's monotonic clock: every holder of this file is on this machine."""
+        return self._clock.monotonic()
+
+    @property
+    def boot_id(self) -> str:
+        """Which boot the monotonic clock counts from."""
+        return self._clock.boot_id()
+
+    def rows(self, name: str, /, **params: Any) -> list[Row]:
+        """Run a named statement and return all its rows."""
+        if self._guard is not None:
+            self._guard()
+        return self._connection.execute(self._statement(name, params), params).fetchall()
+
+    def run(self, name: str, /, **params: Any) -> int:
+        """Run a named statement and return how many rows it changed."""
+        self._connection.execute(self._statement(name, params), params)
+        return self._connection.changes()
+
+    def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
+        """Run a named statement once for each set of parameters."""
+        if not many:
+            return
+        given: dict[str, Any] = {}
+        sql = self._statement(name, given)
+        self._connection.executemany(sql, ({**params, **given} for params in many))
+
+
+class SqliteDatabase(Database):
+    """A store in one file, shared by any number of processes on this machine."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, clock: Clock, hook: Hook | None, vfs: str | None) -> None:
+        self._path = path
+        self._index_path = index_path(path)
+        self._clock = clock
+        # Pacing is about this machine, whatever time a simulator says it is.
+        self._pace = SystemClock()
+        self._hook = hook
+        self._vfs = vfs
+        self._statements = load("sqlite")
+        self._kick = threading.Event()
+        self._changes = Changes(on_wait=self._kick.set)
+        self._wal_pages = 0
+        self._local = threading.local()
+        self._connections: list[apsw.Connection] = []
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls, path: Path, *, clock: Clock | None = None, hook: Hook | None = None, vfs: str | None = None
+    ) -> "SqliteDatabase":
+        """Open the store at ``path``, making or migrating it; blocks, so call it from a thread.
+
+        ``vfs`` names a file layer registered with SQLite: where a disk's faults are planted.
+        """
+        check_version(apsw.sqlite_lib_version())
+        refuse_network(path.parent)
+        database = cls(path, clock=clock or SystemClock(), hook=hook, vfs=vfs)
+        try:
+            database._start()
+        except apsw.Error as error:
+            database._let_go()
+            raise translate(error) from error
+        except StoreError:
+            database._let_go()
+            raise
+        return database
+
+    def _start(self) -> None:
+        _make_private(self._path)
+        _make_private(self._index_path)
+        self._write_connection = connection = self._connect(self._path, wait_ms=LOCK_WAIT_MS)
+        _set_up(connection)
+        migrate_sqlite(connection, now=self._clock.now())
+        # From here on the writer waits in its own way, and the log is copied by a thread of its own.
+        connection.set_busy_timeout(0)
+        self._keeper_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
+        _set_up(self._keeper_connection)
+        connection.set_wal_hook(self._note_wal)
+        self._index_connection = self._open_index()
+        self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._changes.note)
+        self._index_writer = Writer(
+            self._index_connection, self._pace, name="keryx-index", on_commit=lambda: None
+        )
+        self._readers = Threads(READERS, name="keryx-reader", moment_seconds=READ_MOMENT_SECONDS)
+        self._keeper = threading.Thread(target=self._keep, name="keryx-keeper", daemon=True)
+        self._keeper.start()
+
+    def _connect(self, path: Path, *, wait_ms: int) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(_uri(path), flags=flags, vfs=self._vfs)
+        self._connections.append(connection)
+        connection.set_busy_timeout(wait_ms)
+        return connection
+
+    def _open_index(self) -> apsw.Connection:
+        """Open the index file for writing, with the messages beside it; an index that cannot be read is begun anew."""
+        connection = self._connect(self._index_path, wait_ms=READER_WAIT_MS)
+        try:
+            _set_up_index(connection)
+        except (apsw.CorruptError, apsw.NotADBError):
+            _begin_anew(connection)
+        self._attach_store(connection)
+        return connection
+
+    def _attach_store(self, connection: apsw.Connection) -> None:
+        connection.execute("ATTACH ? AS store", (f"{_uri(self._path)}?mode=ro",))
+
+    def _reader(self) -> apsw.Connection:
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
+            _set_up(connection)
+            connection.execute("ATTACH ? AS search", (_uri(self._index_path),))
+            connection.execute("PRAGMA query_only=ON")
+            self._local.connection = connection
+        return connection
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Run ``work`` on the writer thread; return once its commit is on disk."""
+        connection, statements, clock, hook = (
+            self._write_connection,
+            self._statements,
+            self._clock,
+            self._hook,
+        )
+        result: T = await self._writer.submit(
+            lambda: work(SqliteTx(connection, statements, clock, hook=hook))
+        )
+        return result
+
+    async def write_index(self, work: Callable[[Tx], T]) -> T:
+        """Run ``work`` on the index's own thread; an index found damaged is begun anew, and ``work`` run once more."""
+        try:
+            return await self._write_index(work)
+        except StoreCorrupt:
+            await self.discard_index()
+            return await self._write_index(work)
+
+    async def _write_index(self, work: Callable[[Tx], T]) -> T:
+        connection, statements, clock, hook = (
+            self._index_connection,
+            self._statements,
+            self._clock,
+            self._hook,
+        )
+        result: T = await self._index_writer.submit(
+            lambda: work(SqliteTx(connection, statements, clock, hook=hook))
+        )
+        return result
+
+    async def read(self, work: Callable[[ReadTx], T]) -> T:
+        """Run ``work`` on a reader thread, on one snapshot."""
+        return await self._readers.run(lambda: self._read(work))
+
+    def _read(self, work: Callable[[ReadTx], T]) -> T:
+        try:
+            connection = self._reader()
+            connection.execute("BEGIN")
+            try:
+                guard = self._guard(self._pace.monotonic())
+                return work(SqliteTx(connection, self._statements, self._clock, hook=self._hook, guard=guard))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def _guard(self, began_at: Micros) -> Callable[[], None]:
+        def refuse_if_in_the_way() -> None:
+            # A snapshot keeps the log from being emptied: only then does a slow reader have to give way.
+            if self._wal_pages > WAL_PAGES_MAX and self._pace.monotonic() - began_at > READ_LIMIT:
+                raise StoreUnavailable(
+                    "This read went on for over a second while the store is being written; ask for less."
+                )
+
+        return refuse_if_in_the_way
+
+    async def discard_index(self) -> None:
+        """Empty the index file, whatever is in it."""
+        connection = self._index_connection
+
+        def begin_anew() -> None:
+            connection.execute("DETACH store")
+            try:
+                _begin_anew(connection)
+            finally:
+                self._attach_store(connection)
+
+        await self._index_writer.submit(begin_anew, alone=True)
+
+    @property
+    def change_no(self) -> int:
+        """How many commits were noticed so far."""
+        return self._changes.number
+
+    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+        """Wait for a commit of this process, or of another one noticed every 100 ms."""
+        if self._closed:
+            raise closed()
+        return await self._changes.wait(since, timeout_seconds)
+
+    def _note_wal(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        if pages >= CHECKPOINT_PAGES:
+            self._kick.set()
+        return apsw.SQLITE_OK
+
+    def _keep(self) -> None:
+        """Copy the log into the file beside the writer, and notice commits of others while somebody waits for one."""
+        connection = self._keeper_connection
+        version = connection.pragma("data_version")
+        while not self._closed:
+            self._kick.wait(WATCH_SECONDS if self._changes.watched else None)
+            self._kick.clear()
+            try:
+                if self._wal_pages >= CHECKPOINT_PAGES:
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                seen, version = version, connection.pragma("data_version")
+            except apsw.Error:
+                # Another process checkpoints, or the disk is full: the writer's next commit asks for it again.
+                continue
+            if version != seen:
+                self._changes.note()
+
+    async def close(self) -> None:
+        """Finish queued writes, then let go of both files."""
+        if not self._closed:
+            await finish(self._stop, start=on_new_thread)
+
+    def _stop(self) -> None:
+        self._writer.stop()
+        self._index_writer.stop()
+        self._readers.close()
+        self._closed = True
+        self._kick.set()
+        self._keeper.join()
+        self._changes.note()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for connection in reversed(self._connections):
+            connection.close()
+
+
+def index_path(path: Path) -> Path:
+    """Where the search index of the store at ``path`` lives."""
+    return path.with_name(f"{path.name}-search")
+
+
+def check_version(version: str) -> None:
+    """Raise ``StoreUnsafe`` for a SQLite library that can damage the file."""
+    if tuple(int(part) for part in version.split(".")) < SAFE_SQLITE:
+        raise StoreUnsafe(
+            f"SQLite {version} can damage a shared file (fixed in {'.'.join(map(str, SAFE_SQLITE))}). "
+            "Install a newer apsw: its wheels bring SQLite along."
+        )
+
+
+def _set_up(connection: apsw.Connection) -> None:
+    # A plan stays what it is whatever is bound; without this, statements are planned again at every run.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "wal_autocheckpoint=0",
+        "foreign_keys=ON",
+        "trusted_schema=OFF",
+        "temp_store=MEMORY",
+        "cache_size=-16000",
+        "journal_size_limit=67108864",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _set_up_index(connection: apsw.Connection) -> None:
+    """Make the index's tables; it may lose its last commits in a power cut, and checkpoints on its own thread."""
+    _set_up(connection)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+    for statement in search_schema("sqlite"):
+        connection.execute(statement)
+
+
+def _begin_anew(connection: apsw.Connection) -> None:
+    connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    connection.execute("VACUUM")
+    connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+    _set_up_index(connection)
+
+
+def _uri(path: Path) -> str:
+    return f"file:{quote(os.fsencode(path.resolve()))}"
+
+
+def _make_private(path: Path) -> None:
+    """Create the file readable by its owner alone; one that exists is not touched, or its locks would be dropped."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"The store {path} cannot be opened: {error.strerror}. Name a file in a folder you may write to."
+        ) from error

@@ -1,0 +1,233 @@
+"""The one thread that writes a SQLite file, with group commit.
+
+Functions that wait together share one ``COMMIT``, each in a savepoint of its own: one that fails takes back only what
+it did itself. Nobody learns of success before the commit that holds it is durable.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import apsw
+
+from keryx.clock import SECOND, Clock, Micros
+from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
+from keryx.store.waiting import Outcome, carried, closed, tell
+
+BATCH_MAX = 64
+BATCH_MICROS: Micros = 5_000
+LOCK_WAIT: Micros = 30 * SECOND
+FAIR_WINDOW: Micros = 25_000
+FAIR_HELD: Micros = 20_000
+
+
+class Job:
+    """One function on its way through the writer."""
+
+    __slots__ = ("alone", "error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop, *, alone: bool) -> None:
+        self.work = work
+        self.loop = loop
+        self.alone = alone
+        self.future: Outcome[Any] = Outcome(loop=loop)
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do the work and keep what came of it, whatever that is: the caller is told, not this thread."""
+        self.error = None
+        try:
+            self.result = self.work()
+        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+            self.error = translate(error)
+
+    def resolve(self) -> None:
+        """Hand the outcome to whoever awaits it; runs in the loop's thread."""
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class Writer:
+    """Owns a writing connection and the thread it lives on."""
+
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, *, name: str, on_commit: Callable[[], None]
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._on_commit = on_commit
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._set_aside: list[Job | None] = []
+        self._lock = threading.Lock()
+        self._pause = threading.Event()
+        self._stopping = False
+        self._window_from: Micros = 0
+        self._held: Micros = 0
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], Any], *, alone: bool = False) -> Outcome[Any]:
+        """Queue ``work`` and return the future of its durable outcome; ``alone`` runs it in no transaction at all."""
+        job = Job(work, asyncio.get_running_loop(), alone=alone)
+        # Looking and queueing are one step, or a job could arrive behind the end and never be answered.
+        with self._lock:
+            if self._stopping:
+                raise closed()
+            self._queue.put(job)
+        return job.future
+
+    def stop(self) -> None:
+        """Finish what is queued and end the thread."""
+        with self._lock:
+            self._stopping = True
+            self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._set_aside.pop() if self._set_aside else self._queue.get()) is not None:
+            batch = self._run_alone(job) if job.alone else self._commit_together(job)
+            # First, so that whoever was told of a commit finds it counted.
+            self._on_commit()
+            self._resolve(batch)
+            self._be_fair()
+
+    def _run_alone(self, job: Job) -> list[Job]:
+        job.run()
+        return [job]
+
+    def _commit_together(self, first: Job) -> list[Job]:
+        batch = [first]
+        try:
+            self._begin()
+        except StoreError as error:
+            return self._refuse(first, error)
+        started_at = self._clock.monotonic()
+        first.run()
+        if first.error is not None:
+            # It is alone in the transaction, so it needs no savepoint to be taken back by itself.
+            self._roll_back()
+            return batch
+        try:
+            while len(batch) < BATCH_MAX and self._clock.monotonic() - started_at < BATCH_MICROS:
+                job = self._next()
+                if job is None:
+                    break
+                batch.append(job)
+                self._attempt(job)
+            self._connection.execute("COMMIT")
+        except apsw.Error:
+            return self._commit_one_by_one(batch)
+        self._held += self._clock.monotonic() - started_at
+        return batch
+
+    def _next(self) -> Job | None:
+        """Return the next job that may share the commit, if one is waiting."""
+        try:
+            job = self._queue.get_nowait()
+        except Empty:
+            return None
+        if job is None or job.alone:
+            self._set_aside.append(job)
+            return None
+        return job
+
+    def _attempt(self, job: Job) -> None:
+        """Run a job in its savepoint; raises the driver's error where that takes the whole transaction with it."""
+        connection = self._connection
+        connection.execute("SAVEPOINT job")
+        job.run()
+        if job.error is not None:
+            # After a full disk or an I/O error there is no savepoint left to go back to, and this says so.
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+
+    def _commit_one_by_one(self, batch: list[Job]) -> list[Job]:
+        """The whole transaction was lost (full disk, I/O error): let each function succeed or fail by itself."""
+        self._roll_back()
+        for job in batch:
+            try:
+                self._begin()
+                job.run()
+                if job.error is None:
+                    self._connection.execute("COMMIT")
+            except (apsw.Error, StoreError) as error:
+                job.error = translate(error)
+            self._roll_back()
+        return batch
+
+    def _refuse(self, first: Job, error: StoreError) -> list[Job]:
+        """The lock was not to be had: whoever waits by now has waited long enough, and is told so, too."""
+        batch = [first]
+        while (job := self._next()) is not None:
+            batch.append(job)
+        for job in batch:
+            job.error = type(error)(*error.args)
+        return batch
+
+    def _begin(self) -> None:
+        # SQLite's own busy handler backs off to 100 ms and starves; short waits with jitter do not.
+        give_up_at = self._clock.monotonic() + LOCK_WAIT
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                now = self._clock.monotonic()
+                if now >= give_up_at:
+                    raise StoreUnavailable(
+                        "Another program has kept the store locked for 30 seconds; nothing was written. "
+                        "See which one has the file open, and try again."
+                    ) from None
+                self._pause.wait((500 + now % 1500) / SECOND)
+            except apsw.Error as error:
+                raise translate(error) from error
+            else:
+                return
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _resolve(self, batch: list[Job]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        for job in batch:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, jobs in by_loop.items():
+            tell(loop, _resolve_all, jobs)
+
+    def _be_fair(self) -> None:
+        """Leave other processes a moment after holding the lock nearly all the time."""
+        now = self._clock.monotonic()
+        if now - self._window_from < FAIR_WINDOW:
+            return
+        if self._held >= FAIR_HELD:
+            self._pause.wait(0.001)
+        self._window_from, self._held = now, 0
+
+
+def _resolve_all(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.resolve()
+
+
+def translate(error: BaseException) -> BaseException:
+    """Turn a driver's error into ours; leave every other error as it is, as far as a task can be given it."""
+    if not isinstance(error, apsw.Error):
+        return carried(error)
+    if isinstance(
+        error, apsw.FullError | apsw.IOError | apsw.BusyError | apsw.CantOpenError | apsw.ReadOnlyError
+    ):
+        ours: StoreError = StoreUnavailable(
+            f"The store could not be read or written ({error}); nothing of this was stored. "
+            "See that the disk has space and the file may be written, then try again."
+        )
+    elif isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        ours = StoreCorrupt(f"The store is damaged or not a database ({error}). Restore the last backup.")
+    else:
+        ours = StoreError(f"The database refused a statement: {error}")
+    ours.__cause__ = error
+    return ours

@@ -1,0 +1,212 @@
+"""How tasks wait for the store: never walking away from work whose outcome is not known, never blocking the loop.
+
+Everything here may be used from several event loops at once.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar, cast
+
+from keryx.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+QUICK_IN_A_ROW = 8
+"""After so many calls that did not sleep, the loop's other tasks are let in."""
+
+
+class Outcome(asyncio.Future[T]):
+    """What will have become of some work: whoever awaits it is cancelled only once that is known."""
+
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - as it is inherited
+        """Refuse: the task that asks is cancelled as soon as it wakes."""
+        return False
+
+
+async def finish(work: Callable[[], T], *, start: Callable[[Callable[[], None]], object]) -> T:
+    """Let ``start`` run ``work`` on another thread, and return what comes of it."""
+    loop = asyncio.get_running_loop()
+    outcome: Outcome[T] = Outcome(loop=loop)
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+            tell(loop, outcome.set_exception, carried(error))
+        else:
+            tell(loop, outcome.set_result, result)
+
+    start(run)
+    return await outcome
+
+
+def on_new_thread(run: Callable[[], None]) -> None:
+    """Start a thread for something that is done once."""
+    threading.Thread(target=run).start()
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:
+    """Call back in the loop's own thread, unless the loop is gone and there is nobody left to tell."""
+    try:
+        loop.call_soon_threadsafe(callback, value)
+    except RuntimeError:
+        # That is how asyncio says that the loop was closed.
+        return
+
+
+def carried(error: BaseException) -> BaseException:
+    """Return what may be raised in a task instead of ``error``: a future never gets rid of a StopIteration."""
+    if not isinstance(error, StopIteration):
+        return error
+    instead = RuntimeError("A function given to the store asked for an item that is not there.")
+    instead.__cause__ = error
+    return instead
+
+
+def closed() -> StoreUnavailable:
+    """Return the answer to whoever comes too late."""
+    return StoreUnavailable("This store was closed; open it again.")
+
+
+class Task(Generic[T]):
+    """Some blocking work on its way through a thread."""
+
+    __slots__ = ("_ended", "_error", "_lock", "_outcome", "_result", "_work")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._lock = threading.Lock()
+        self._outcome: Outcome[None] | None = None
+        self._result: T | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do the work on this thread, and wake whoever sleeps for it."""
+        try:
+            self._result = self._work()
+        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+            self._error = carried(error)
+        with self._lock:
+            self._ended.release()
+            outcome = self._outcome
+        if outcome is not None:
+            tell(outcome.get_loop(), outcome.set_result, None)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end without leaving the loop; say whether it came."""
+        return self._ended.acquire(timeout=seconds)
+
+    async def end(self) -> None:
+        """Sleep until the end."""
+        outcome: Outcome[None] = Outcome(loop=asyncio.get_running_loop())
+        with self._lock:
+            if not self._ended.locked():
+                return
+            self._outcome = outcome
+        await outcome
+
+    def take(self) -> T:
+        """Return what came of the work, or raise it."""
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._result)
+
+
+class Threads:
+    """A few threads that blocking work runs on, until they are closed.
+
+    Most of it is done in less time than it takes to put an event loop to sleep and wake it, so the caller first waits
+    for a moment. The moment is bounded, and every few calls the loop's other tasks get their turn all the same.
+    """
+
+    def __init__(self, count: int, *, name: str, moment_seconds: float = 0.0) -> None:
+        self._moment_seconds = moment_seconds
+        self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._in_a_row = 0
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run ``work`` on one of the threads and return its result."""
+        task = Task(work)
+        with self._lock:
+            if self._closed:
+                raise closed()
+            self._queue.put(task)
+        if not self._moment_seconds or not task.ends_within(self._moment_seconds):
+            await task.end()
+            return task.take()
+        self._in_a_row += 1
+        if self._in_a_row >= QUICK_IN_A_ROW:
+            self._in_a_row = 0
+            await asyncio.sleep(0)
+        return task.take()
+
+    def _serve(self) -> None:
+        while (task := self._queue.get()) is not None:
+            task.run()
+
+    def close(self) -> None:
+        """Refuse new work and wait for what was begun."""
+        with self._lock:
+            self._closed = True
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+class Changes:
+    """Counts commits, and wakes whoever waits for the next one.
+
+    ``on_wait`` is called when somebody begins to wait: only then is it worth looking for other processes' commits.
+    """
+
+    def __init__(self, *, on_wait: Callable[[], None]) -> None:
+        self._on_wait = on_wait
+        self._lock = threading.Lock()
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._number = 0
+
+    @property
+    def number(self) -> int:
+        """How many commits were noticed."""
+        return self._number
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
+    def note(self) -> None:
+        """Say that there was a commit; any thread may."""
+        with self._lock:
+            self._number += 1
+            waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            tell(future.get_loop(), future.set_result, None)
+
+    async def wait(self, since: int, timeout_seconds: float) -> bool:
+        """Wait for a commit after number ``since``, at most so long; say whether there was one."""
+        future = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._number != since:
+                return True
+            self._waiting.add(future)
+        self._on_wait()
+        try:
+            await asyncio.wait([future], timeout=timeout_seconds)
+        finally:
+            with self._lock:
+                self._waiting.discard(future)
+        return self._number != since

@@ -1,0 +1,1 @@
+"""What tests of Keryx, and of programs built on it, need: stand-ins for the outside world."""

@@ -1,0 +1,295 @@
+"""From any schema to this one, whole or not at all; and never over a newer one."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from keryx.errors import StoreError, StoreTooNew
+from keryx.ids import Ids
+from keryx.store.database import Database
+from keryx.store.migrate import (
+    Migration,
+    migrate_postgres,
+    migrate_sqlite,
+    migrations,
+    read_migrations,
+    search_schema,
+    search_tables,
+)
+from keryx.store.opening import open_database
+from keryx.testing.postgres import PrivateServer
+from tests.conformance.talk import Talk
+from tests.migration.schema import (
+    STORE,
+    describe_postgres,
+    describe_sqlite,
+    snapshot_postgres,
+    snapshot_sqlite,
+)
+
+NEXT_STEP = Migration(
+    number=len(migrations("sqlite")) + 1,
+    name="next",
+    compatible=1,
+    statements=(
+        "CREATE TABLE novelties (id BIGINT PRIMARY KEY, name TEXT NOT NULL)",
+        "ALTER TABLE people ADD COLUMN novelty_id INTEGER",
+        "INSERT INTO novelties (id, name) SELECT id, name FROM people",
+        "CREATE INDEX novelties_by_name ON novelties (name)",
+    ),
+)
+NEWER = "INSERT INTO keryx_schema VALUES (9, 'future', {compatible}, '9.9.0', 0)"
+
+
+class PlantedFault(Exception):
+    pass
+
+
+class FragileConnection(psycopg.Connection[Any]):
+    """A connection that breaks off before the n-th statement."""
+
+    statements_left: int | None = None
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        if self.statements_left is not None:
+            self.statements_left -= 1
+            if self.statements_left < 0:
+                raise PlantedFault
+        return super().execute(*args, **kwargs)
+
+
+@pytest.fixture
+def empty_url(postgres_server: PrivateServer) -> Iterator[str]:
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+# ---------------------------------------------------------------------------------------------- the files
+
+
+def test_both_databases_have_the_same_steps() -> None:
+    sqlite, postgres = (
+        [(step.number, step.name, step.compatible) for step in migrations(dialect)]
+        for dialect in ("sqlite", "postgres")
+    )
+    assert sqlite == postgres
+    assert [number for number, _, _ in sqlite] == list(range(1, len(sqlite) + 1))
+
+
+def test_a_misnamed_step_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "2_wrong.sql").write_text("SELECT 1")
+    with pytest.raises(StoreError, match="not a migration's name"):
+        read_migrations(tmp_path)
+
+
+def test_a_gap_in_the_numbers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "0001_one.sql").write_text("SELECT 1")
+    (tmp_path / "0003_three.sql").write_text("SELECT 1")
+    with pytest.raises(StoreError, match=r"numbered \[1, 3\]"):
+        read_migrations(tmp_path)
+
+
+def test_a_step_says_who_may_still_open_the_store_or_nobody_older_may(tmp_path: Path) -> None:
+    (tmp_path / "0001_one.sql").write_text("-- Doc.\nCREATE TABLE a (x INT);\n")
+    (tmp_path / "0002_two.sql").write_text("-- compatible: 1\nCREATE TABLE b (x INT);\n-- c\nDROP TABLE a;")
+    one, two = read_migrations(tmp_path)
+    assert (one.compatible, two.compatible) == (1, 1)
+    assert two.statements == ("CREATE TABLE b (x INT)", "DROP TABLE a")
+    (tmp_path / "0003_three.sql").write_text("DROP TABLE b")
+    assert read_migrations(tmp_path)[-1].compatible == 3
+
+
+# ---------------------------------------------------------------------------------------------- snapshots
+
+
+def test_the_snapshot_of_sqlite_is_what_the_migrations_make() -> None:
+    written = (STORE / "schema.sqlite.sql").read_text(encoding="utf-8")
+    assert snapshot_sqlite() == written, "run scripts/schema and review what changed"
+
+
+def test_the_snapshot_of_postgres_is_what_the_migrations_make(empty_url: str) -> None:
+    written = (STORE / "schema.postgres.sql").read_text(encoding="utf-8")
+    assert snapshot_postgres(empty_url) == written, "run scripts/schema and review what changed"
+
+
+def test_both_databases_have_the_same_tables_columns_and_indexes(postgres_url: str) -> None:
+    sqlite = apsw.Connection(":memory:")
+    migrate_sqlite(sqlite, now=0)
+    for statement in search_schema("sqlite"):
+        sqlite.execute(statement)
+    here = set(
+        sqlite.execute(
+            "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'"
+        )
+    )
+    indexes = {
+        name for (name,) in sqlite.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE % INDEX%'")
+    }
+    with psycopg.connect(postgres_url) as postgres:
+        there = set(
+            postgres.execute(
+                "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+            )
+        )
+        names = {
+            name
+            for (name,) in postgres.execute("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'")
+        }
+    assert there - here == {("feed", "xid")}
+    assert here - there == set()
+    assert indexes <= names
+
+
+def test_the_index_s_tables_are_known_by_name() -> None:
+    for dialect in ("sqlite", "postgres"):
+        made = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", " ".join(search_schema(dialect)))
+        assert list(search_tables(dialect)) == made
+        assert "search_state" in made
+
+
+# ---------------------------------------------------------------------------------------------- steps
+
+
+def test_an_older_sqlite_file_is_brought_up_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    migrate_sqlite(connection, now=0)
+    connection.execute("INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)")
+    before = describe_sqlite(connection)
+    steps = (*migrations("sqlite"), NEXT_STEP)
+    crashes = 0
+    while True:
+        statements_left = crashes
+
+        def fault(_cursor: Any, _sql: str, _bindings: Any) -> bool:
+            nonlocal statements_left
+            statements_left -= 1
+            if statements_left < 0:
+                connection.exec_trace = None  # the rollback is the driver's own affair
+                raise PlantedFault
+            return True
+
+        connection.exec_trace = fault
+        try:
+            migrate_sqlite(connection, now=7, steps=steps)
+        except PlantedFault:
+            crashes += 1
+            assert describe_sqlite(connection) == before
+            assert connection.execute("SELECT max(number) FROM keryx_schema").fetchall() == [(1,)]
+        else:
+            break
+    connection.exec_trace = None
+    assert crashes > len(NEXT_STEP.statements)
+    assert connection.execute("SELECT name FROM novelties").fetchall() == [("Ana",)]
+    assert connection.execute("SELECT number, applied_at FROM keryx_schema").fetchall() == [(1, 0), (2, 7)]
+    connection.close()
+
+
+def test_a_new_sqlite_file_is_made_whole_or_stays_empty(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    for place, statement in enumerate(migrations("sqlite")[0].statements):
+        broken = list(migrations("sqlite")[0].statements)
+        broken[place] = f"{statement} nonsense"
+        step = Migration(number=1, name="ground", compatible=1, statements=tuple(broken))
+        with pytest.raises(apsw.SQLError):
+            migrate_sqlite(connection, now=0, steps=[step])
+        assert describe_sqlite(connection) == ""
+    migrate_sqlite(connection, now=0)
+    assert describe_sqlite(connection) != ""
+    connection.close()
+
+
+def test_an_older_postgres_database_is_brought_up_whole_or_stays_as_it_was(postgres_url: str) -> None:
+    connection = FragileConnection.connect(postgres_url, autocommit=True)
+    connection.execute("INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)")
+    before = describe_postgres(connection)
+    steps = (*migrations("postgres"), NEXT_STEP)
+    crashes = 0
+    while True:
+        connection.statements_left = crashes
+        try:
+            migrate_postgres(connection, now=7, steps=steps)
+        except PlantedFault:
+            crashes += 1
+            connection.statements_left = None
+            assert describe_postgres(connection) == before
+        else:
+            break
+    connection.statements_left = None
+    assert crashes > len(NEXT_STEP.statements)
+    assert connection.execute("SELECT name FROM novelties").fetchall() == [("Ana",)]
+    assert connection.execute("SELECT number, applied_at FROM keryx_schema").fetchall() == [(1, 0), (2, 7)]
+    connection.close()
+
+
+def test_a_new_postgres_database_is_made_whole_or_stays_empty(empty_url: str) -> None:
+    connection = FragileConnection.connect(empty_url, autocommit=True)
+    for statements in range(1, 200, 20):
+        connection.statements_left = statements
+        try:
+            migrate_postgres(connection, now=0)
+        except PlantedFault:
+            connection.statements_left = None
+            assert describe_postgres(connection) == ""
+        else:
+            break
+    connection.statements_left = None
+    assert statements > 60
+    assert "CREATE TABLE sessions" in describe_postgres(connection)
+    connection.close()
+
+
+# ---------------------------------------------------------------------------------------------- newer stores
+
+
+async def make_newer(address: str, *, compatible: int) -> None:
+    """Leave a store there as a later Keryx would."""
+    database: Database = open_database(address)
+    await database.close()
+    statement = NEWER.format(compatible=compatible)
+    if database.dialect == "postgres":
+        with psycopg.connect(address) as connection:
+            connection.execute(statement.encode())
+    else:
+        file = apsw.Connection(address)
+        file.execute(statement)
+        file.close()
+
+
+async def test_a_newer_store_is_refused_with_what_to_install(store_address: str) -> None:
+    await make_newer(store_address, compatible=9)
+    with pytest.raises(StoreTooNew) as refusal:
+        open_database(store_address)
+    assert re.fullmatch(
+        r"This store was written by Keryx 9\.9\.0 \(schema 9\); this is Keryx \S+, which knows schemas up to \d+\. "
+        r"Install Keryx 9\.9\.0 or newer; nothing was changed\.",
+        str(refusal.value),
+    )
+
+
+async def test_a_newer_store_that_only_added_something_is_opened(store_address: str, ids: Ids) -> None:
+    await make_newer(store_address, compatible=1)
+    database = open_database(store_address)
+    talk = await Talk.begin(database, ids)
+    assert await talk.texts(await talk.session("understood")) == ["understood"]
+    await database.close()
+
+
+async def test_opening_a_store_that_is_up_to_date_waits_for_nobody(store_address: str) -> None:
+    database = open_database(store_address)
+    if database.dialect == "postgres":
+        with psycopg.connect(store_address) as busy:
+            busy.execute("LOCK TABLE search_blocks, people IN ACCESS EXCLUSIVE MODE")
+            await open_database(store_address).close()
+    else:
+        file = apsw.Connection(store_address)
+        file.execute("BEGIN IMMEDIATE")
+        await open_database(store_address).close()
+        file.execute("ROLLBACK")
+        file.close()
+    await database.close()

@@ -1,0 +1,127 @@
+"""Waiting for the store."""
+
+import asyncio
+import threading
+
+import pytest
+
+from keryx.errors import StoreUnavailable
+from keryx.store.waiting import (
+    QUICK_IN_A_ROW,
+    Changes,
+    Outcome,
+    Task,
+    Threads,
+    carried,
+    finish,
+    on_new_thread,
+)
+
+
+def test_somebody_whose_loop_is_gone_is_not_woken() -> None:
+    changes = Changes(on_wait=lambda: None)
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda _loop, _context: None)
+    task = loop.create_task(changes.wait(0, 60))
+    loop.run_until_complete(asyncio.sleep(0))
+    assert changes.watched
+    loop.close()
+    changes.note()
+    assert changes.number == 1
+    assert not task.done()
+
+
+async def test_a_cancelled_waiter_is_forgotten() -> None:
+    begun = threading.Event()
+    changes = Changes(on_wait=begun.set)
+    task = asyncio.create_task(changes.wait(0, 60))
+    await asyncio.sleep(0)
+    assert begun.is_set()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not changes.watched
+
+
+async def test_waiting_ends_when_the_time_is_up() -> None:
+    changes = Changes(on_wait=lambda: None)
+    assert not await changes.wait(0, 0.001)
+    assert not changes.watched
+
+
+async def test_threads_refuse_work_once_closed() -> None:
+    threads = Threads(1, name="test")
+    assert await threads.run(lambda: 7) == 7
+    threads.close()
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        await threads.run(lambda: 7)
+
+
+async def test_quick_work_is_waited_for_without_sleeping_and_slow_work_is_slept_for() -> None:
+    threads = Threads(1, name="test", moment_seconds=30)
+    assert await threads.run(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        await threads.run(lambda: 1 // 0)
+    threads.close()
+    threads = Threads(1, name="test", moment_seconds=0.0001)
+    go_on = threading.Event()
+    slow = asyncio.create_task(threads.run(lambda: go_on.wait(30)))
+    await asyncio.sleep(0)
+    assert not slow.done()
+    go_on.set()
+    assert await slow
+    threads.close()
+
+
+async def test_quick_work_lets_the_other_tasks_in() -> None:
+    threads = Threads(1, name="test", moment_seconds=30)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count_turns())
+    for _ in range(4 * QUICK_IN_A_ROW):
+        await threads.run(lambda: None)
+    assert turns >= 3
+    other.cancel()
+    threads.close()
+
+
+async def test_work_that_ends_as_the_caller_goes_to_sleep_is_not_missed() -> None:
+    threads = Threads(2, name="test", moment_seconds=0.000001)
+    for number in range(200):
+        assert await threads.run(lambda number=number: number) == number  # type: ignore[misc]
+    threads.close()
+
+
+async def test_a_task_that_has_ended_needs_no_sleep() -> None:
+    task = Task(lambda: 7)
+    task.run()
+    await task.end()
+    assert task.take() == 7
+
+
+async def test_work_on_a_new_thread_has_an_outcome() -> None:
+    assert await finish(threading.get_ident, start=on_new_thread) != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        await finish(lambda: 1 // 0, start=on_new_thread)
+
+
+async def test_an_outcome_is_not_given_up() -> None:
+    outcome: Outcome[int] = Outcome()
+    assert not outcome.cancel()
+    outcome.set_result(7)
+    assert await outcome == 7
+
+
+def test_only_stop_iteration_cannot_be_carried() -> None:
+    error = KeyError("x")
+    assert carried(error) is error
+    stop = StopIteration(7)
+    instead = carried(stop)
+    assert isinstance(instead, RuntimeError)
+    assert instead.__cause__ is stop
