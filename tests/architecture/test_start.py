@@ -78,4 +78,4 @@ def test_without_arguments_the_help_is_shown(
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
-        _ = keryx.opne
+        _ = keryx.opne  # type: ignore[attr-defined]

@@ -1,0 +1,75 @@
+"""Approvals: durable questions to a person, and the one answer each gets."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.domain.approval import Approval, ApprovalId, ApprovalState
+from keryx.domain.person import PersonId
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text
+from keryx.store.database import ReadTx, Tx
+
+
+class ApprovalRecord(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: ApprovalId
+    session_id: str
+    turn_id: int
+    call_id: str
+    person_id: PersonId
+    question: str
+    state: ApprovalState
+    asked_at: Micros
+    expires_at: Micros
+    answered_by: PersonId | None
+    answered_at: Micros | None
+    note: str | None
+
+    @property
+    def approval(self) -> Approval:
+        """As much of it as the rules need."""
+        return Approval(
+            id=self.id,
+            person_id=self.person_id,
+            question=self.question,
+            asked_at=self.asked_at,
+            expires_at=self.expires_at,
+            state=self.state,
+            decided_at=self.answered_at,
+            decided_by=self.answered_by,
+        )
+
+
+def add_approval(tx: Tx, *, question: str, expires_at: Micros, **about: str | int) -> ApprovalId:
+    """Put a question to a person and return its id.
+
+    ``about`` are session_id, turn_id, call_id and person_id; nobody was asked about this call before.
+    """
+    row = tx.row("approvals.add", question=clean_text(question), expires_at=expires_at, **about)
+    assert row is not None
+    return ApprovalId(row[0])
+
+
+def get_approval(tx: ReadTx, approval_id: int) -> ApprovalRecord:
+    """Return an approval by id."""
+    row = tx.row("approvals.find", approval_id=approval_id)
+    if row is None:
+        raise NotFound(f"There is no approval {approval_id}.")
+    return ApprovalRecord._make(row)
+
+
+def decide(tx: Tx, approval: Approval) -> None:
+    """Store the decision of a pending approval; a decided one never changes."""
+    tx.run(
+        "approvals.decide",
+        approval_id=approval.id,
+        state=approval.state,
+        answered_by=approval.decided_by,
+        answered_at=approval.decided_at,
+    )
+
+
+def list_expired(tx: ReadTx, *, limit: int) -> list[tuple[ApprovalId, str]]:
+    """Return pending approvals whose time is up, with their sessions, in the order in which to lock these."""
+    return [(ApprovalId(row[0]), row[1]) for row in tx.rows("approvals.list_expired", limit=limit)]

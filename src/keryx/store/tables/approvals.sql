@@ -1,0 +1,22 @@
+-- name: approvals.add
+-- A question about one call of a turn.
+INSERT INTO approvals (session_id, turn_id, call_id, person_id, question, state, asked_at, expires_at)
+VALUES (:session_id, :turn_id, :call_id, :person_id, :question, 'pending', :now, :expires_at)
+RETURNING id
+
+-- name: approvals.find
+-- One approval by id.
+SELECT
+    id, session_id, turn_id, call_id, person_id, question, state, asked_at, expires_at, answered_by, answered_at, note
+FROM approvals WHERE id = :approval_id
+
+-- name: approvals.decide
+-- The first answer, or that none came in time.
+UPDATE approvals SET state = :state, answered_by = :answered_by, answered_at = :answered_at
+WHERE id = :approval_id AND state = 'pending'
+
+-- name: approvals.list_expired
+-- Questions whose time is up; by session, so that whoever locks the sessions does so in one order.
+SELECT id, session_id FROM approvals WHERE state = 'pending' AND expires_at <= :now
+ORDER BY session_id, id
+LIMIT :limit

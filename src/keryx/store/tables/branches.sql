@@ -1,0 +1,47 @@
+-- name: branches.list_of_session
+-- All branches of a session that have a parent; branch 0 of a session that is no fork has no row.
+SELECT session_id, no, parent_session_id, parent_no, parent_seq, reason, created_at
+FROM branches WHERE session_id = :session_id ORDER BY no
+
+-- name: branches.add
+-- A branch that goes on from a message of its parent.
+INSERT INTO branches (session_id, no, parent_session_id, parent_no, parent_seq, reason, created_at)
+VALUES (:session_id, :no, :parent_session_id, :parent_no, :parent_seq, :reason, :now)
+
+-- name: branches.activate
+-- From now on the session shows this branch, which has so many messages.
+UPDATE sessions SET
+    active_branch_no = :no,
+    last_branch_no = CASE WHEN :no > last_branch_no THEN :no ELSE last_branch_no END,
+    message_count = :message_count
+WHERE id = :session_id
+
+-- name: branches.list_covers
+-- The summaries of a session that still stand, in order of their ranges.
+SELECT session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at
+FROM covers WHERE session_id = :session_id AND dropped_at IS NULL ORDER BY first_seq, no
+
+-- name: branches.add_cover
+-- A summary that stands for a range of messages when the model looks.
+INSERT INTO covers (
+    session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at
+)
+SELECT
+    :session_id, COALESCE(MAX(c.no), 0) + 1, :branch_no, :first_seq, :last_seq, :summary, CAST(:focus AS TEXT),
+    :tokens_before, :tokens_after, :now
+FROM covers c WHERE c.session_id = :session_id
+RETURNING no
+
+-- name: branches.drop_cover
+-- The originals stand for themselves again.
+UPDATE covers SET dropped_at = :now WHERE session_id = :session_id AND no = :no AND dropped_at IS NULL
+
+-- name: branches.add_link
+-- How one session came from another, or from elsewhere.
+INSERT INTO links (kind, from_session_id, to_session_id, at_seq, origin, created_at)
+VALUES (:kind, :from_session_id, :to_session_id, :at_seq, :origin, :now)
+
+-- name: branches.list_links
+-- The links into and out of a session, oldest first.
+SELECT kind, from_session_id, to_session_id, at_seq, origin, created_at
+FROM links WHERE to_session_id = :session_id OR from_session_id = :session_id ORDER BY id

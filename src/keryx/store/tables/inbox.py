@@ -1,0 +1,159 @@
+"""The inbox: the one way in. Each item has one fate."""
+
+from typing import NamedTuple, Required, TypedDict, Unpack
+
+from keryx.clock import Micros
+from keryx.domain.busy import BusyMode, Waiting
+from keryx.domain.inbox import Fate, InboxKind, InboxState
+from keryx.domain.message import Part, decode_parts, encode_parts
+from keryx.domain.source import Source
+from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.database import Contended, ReadTx, Tx
+
+
+class InboxItem(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: int
+    session_id: str
+    kind: InboxKind
+    state: InboxState
+    busy_mode: BusyMode
+    platform: str
+    account: str
+    ref: str
+    person_id: int | None
+    source_json: str
+    body: str
+    received_at: Micros
+    ready_at: Micros
+    turn_id: int | None
+    seq: int | None
+    attempts: int
+    fate: Fate | None
+    fate_note: str | None
+
+    @property
+    def source(self) -> Source:
+        """Where it came from."""
+        return Source.from_dict(from_json(self.source_json))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it says."""
+        return decode_parts(self.body)
+
+    @property
+    def waiting(self) -> Waiting:
+        """As much of it as the busy rules need."""
+        return Waiting(id=self.id, kind=self.kind, mode=self.busy_mode, received_at=self.received_at)
+
+
+class KnownItem(NamedTuple):
+    """An item that is already there."""
+
+    id: int
+    session_id: str
+
+
+def find_by_ref(tx: ReadTx, *, platform: str, account: str, ref: str) -> KnownItem | None:
+    """Return the item made of this delivery before, or None."""
+    row = tx.row("inbox.find_by_ref", platform=platform, account=account, ref=ref)
+    return None if row is None else KnownItem._make(row)
+
+
+class NewItem(TypedDict, total=False):
+    """What ``add_item`` is told. ``platform`` is where ``ref`` is unique, if not the source's."""
+
+    session_id: Required[str]
+    kind: Required[InboxKind]
+    source: Required[Source]
+    ref: Required[str]
+    parts: Required[tuple[Part, ...]]
+    person_id: Required[int | None]
+    platform: str
+    busy_mode: BusyMode
+    sent_at: Micros | None
+    seq: int
+    fate: Fate
+
+
+def add_item(tx: Tx, **item: Unpack[NewItem]) -> int:
+    """Add an item and return its id; one that is there already raises ``Contended``, so look first.
+
+    An item with a ``seq`` stands in the transcript already; one with a ``fate`` is done as it is added.
+    """
+    source = item["source"]
+    fate = item.get("fate")
+    row = tx.row(
+        "inbox.add",
+        session_id=item["session_id"],
+        kind=item["kind"],
+        state="ready" if fate is None else "done",
+        busy_mode=item.get("busy_mode", "queue"),
+        platform=item.get("platform", source.platform),
+        account="" if "platform" in item else source.account or "",
+        ref=item["ref"],
+        person_id=item["person_id"],
+        source=to_json(source.to_dict()),
+        parts=encode_parts(item["parts"]),
+        sent_at=item.get("sent_at"),
+        ready_at=tx.now,
+        seq=item.get("seq"),
+        fate=fate,
+        ended_at=None if fate is None else tx.now,
+    )
+    if row is None:
+        raise Contended
+    inbox_id: int = row[0]
+    return inbox_id
+
+
+def find_item(tx: ReadTx, inbox_id: int) -> InboxItem | None:
+    """Return one item, or None."""
+    row = tx.row("inbox.find", inbox_id=inbox_id)
+    return None if row is None else InboxItem._make(row)
+
+
+def list_ready_sessions(tx: ReadTx, *, limit: int) -> list[str]:
+    """Return sessions in which something is due and nobody works, longest waiting first."""
+    return [session_id for session_id, _since in tx.rows("inbox.list_ready_sessions", limit=limit)]
+
+
+def list_ready(tx: ReadTx, session_id: str) -> list[InboxItem]:
+    """Return what waits in a session, oldest first."""
+    return [InboxItem._make(row) for row in tx.rows("inbox.list_ready", session_id=session_id)]
+
+
+def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
+    """Return what a turn has claimed and not ended, oldest first."""
+    return [InboxItem._make(row) for row in tx.rows("inbox.list_of_turn", turn_id=turn_id)]
+
+
+def count_open(tx: ReadTx, session_id: str) -> int:
+    """Count a session's items without a fate."""
+    row = tx.row("inbox.count_open", session_id=session_id)
+    assert row is not None
+    count: int = row[0]
+    return count
+
+
+def claim(tx: Tx, item: InboxItem, *, turn_id: int, seq: int | None) -> None:
+    """Give a ready item to a turn, at its place in the transcript."""
+    tx.run("inbox.claim", inbox_id=item.id, turn_id=turn_id, seq=seq)
+
+
+def postpone(tx: Tx, session_id: str, *, ready_at: Micros) -> None:
+    """Look at a session's waiting items again at a later time."""
+    tx.run("inbox.postpone", session_id=session_id, ready_at=ready_at)
+
+
+def give_back(tx: Tx, inbox_id: int, *, ready_at: Micros, seq: int | None) -> None:
+    """Make a claimed item ready again; with a ``seq`` it stays where it is in the transcript."""
+    tx.run("inbox.give_back", inbox_id=inbox_id, ready_at=ready_at, seq=seq)
+
+
+def finish(tx: Tx, inbox_id: int, *, fate: Fate, note: str | None = None) -> None:
+    """Give an item its fate; a second one changes nothing."""
+    state = "dead" if fate == "failed" else "done"
+    tx.run("inbox.finish", inbox_id=inbox_id, state=state, fate=fate, fate_note=clean_text(note))

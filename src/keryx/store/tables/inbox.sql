@@ -1,0 +1,75 @@
+-- name: inbox.find_by_ref
+-- What became of a message that may have been delivered before.
+SELECT id, session_id FROM inbox WHERE platform = :platform AND account = :account AND ref = :ref
+
+-- name: inbox.add
+-- One more thing for a session to answer; nothing when it is already there.
+INSERT INTO inbox (
+    session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, sent_at, received_at,
+    ready_at, seq, fate, ended_at
+)
+VALUES (
+    :session_id, :kind, :state, :busy_mode, :platform, :account, :ref, :person_id, :source, :parts, :sent_at, :now,
+    :ready_at, :seq, :fate, :ended_at
+)
+ON CONFLICT (platform, account, ref) DO NOTHING
+RETURNING id
+
+-- name: inbox.find
+-- One item by id.
+SELECT
+    id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE id = :inbox_id
+
+-- name: inbox.list_ready_sessions
+-- Sessions in which something is due and a turn may begin, longest waiting first: no turn lives there, or it waits for this.
+SELECT i.session_id, MIN(i.ready_at) AS since
+FROM inbox i JOIN sessions s ON s.id = i.session_id
+WHERE i.state = 'ready' AND i.ready_at <= :now
+  AND (s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
+  AND NOT EXISTS (SELECT 1 FROM turns t
+                  WHERE t.session_id = i.session_id AND t.state IN ('running', 'waiting')
+                    AND (t.state = 'running' OR i.kind <> 'approval'))
+GROUP BY i.session_id
+ORDER BY since, i.session_id
+LIMIT :limit
+
+-- name: inbox.list_ready
+-- What waits in one session, oldest first.
+SELECT
+    id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE session_id = :session_id AND state = 'ready'
+ORDER BY id
+
+-- name: inbox.list_of_turn
+-- What a turn answers, oldest first.
+SELECT
+    id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE turn_id = :turn_id AND state = 'claimed'
+ORDER BY id
+
+-- name: inbox.count_open
+-- How many items of a session have no fate yet.
+SELECT COUNT(*) FROM inbox WHERE session_id = :session_id AND state IN ('ready', 'claimed')
+
+-- name: inbox.claim
+-- The item belongs to this turn now, and stands at this place in the transcript.
+UPDATE inbox SET state = 'claimed', turn_id = :turn_id, seq = :seq, attempts = attempts + 1
+WHERE id = :inbox_id AND state = 'ready'
+
+-- name: inbox.postpone
+-- Asked again at a later time.
+UPDATE inbox SET ready_at = :ready_at WHERE session_id = :session_id AND state = 'ready' AND ready_at < :ready_at
+
+-- name: inbox.give_back
+-- The turn that had the item is over without an answer; another one will take it.
+UPDATE inbox SET state = 'ready', turn_id = NULL, seq = CAST(:seq AS BIGINT), ready_at = :ready_at
+WHERE id = :inbox_id AND state = 'claimed'
+
+-- name: inbox.finish
+-- The item's one fate.
+UPDATE inbox SET state = :state, fate = :fate, fate_note = :fate_note, ended_at = :now
+WHERE id = :inbox_id AND state IN ('ready', 'claimed')

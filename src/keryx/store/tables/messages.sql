@@ -1,0 +1,35 @@
+-- name: messages.add
+-- One message at the place taken for it.
+INSERT INTO messages (
+    session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
+    output_tokens, cost_micros, finish_reason, created_at
+)
+VALUES (
+    :session_id, :branch_no, :seq, :role, :parts, :author, :author_id, :turn_id, :tool_call_count, :input_tokens,
+    :cached_tokens, :output_tokens, :cost_micros, :finish_reason, :created_at
+)
+RETURNING id
+
+-- name: messages.list_range
+-- Messages of one branch between two numbers, oldest first.
+SELECT
+    id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
+    output_tokens, cost_micros, finish_reason, created_at
+FROM messages
+WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
+ORDER BY seq
+
+-- name: messages.list_last
+-- The newest messages of one branch up to a number, newest first.
+SELECT
+    id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
+    output_tokens, cost_micros, finish_reason, created_at
+FROM messages
+WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
+ORDER BY seq DESC
+LIMIT :limit
+
+-- name: messages.count_range
+-- How many messages of one branch lie between two numbers.
+SELECT COUNT(*) FROM messages
+WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq

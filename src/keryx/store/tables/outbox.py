@@ -1,0 +1,126 @@
+"""The outbox: the one way out. A row owns one visible message."""
+
+from typing import NamedTuple, Required, TypedDict, Unpack
+
+from keryx.clock import Micros
+from keryx.domain.message import Part, decode_parts, encode_parts
+from keryx.domain.outbox import DeliveryKind, DeliveryState, NextDelivery
+from keryx.domain.route import Address
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text
+from keryx.store.database import ReadTx, Row, Tx
+
+
+class Delivery(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: int
+    session_id: str | None
+    turn_id: int | None
+    kind: DeliveryKind
+    state: DeliveryState
+    platform: str
+    account: str
+    chat_id: str
+    thread_id: str | None
+    address: str
+    reply_to: str | None
+    body: str
+    idempotency_key: str
+    platform_message_id: str | None
+    attempts: int
+    due_at: Micros
+    claimed_by: str | None
+    claim_epoch: int | None
+    maybe_repeated_at: Micros | None
+    error: str | None
+
+    @property
+    def to(self) -> Address:
+        """Where it is said."""
+        return Address(
+            platform=self.platform,
+            account=self.account or None,
+            chat_id=self.chat_id,
+            thread_id=self.thread_id,
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is said."""
+        return decode_parts(self.body)
+
+
+class NewDelivery(TypedDict, total=False):
+    """What ``add_delivery`` is told."""
+
+    address: Required[Address]
+    kind: Required[DeliveryKind]
+    parts: Required[tuple[Part, ...]]
+    idempotency_key: Required[str]
+    session_id: str | None
+    turn_id: int
+    reply_to: str | None
+
+
+def add_delivery(tx: Tx, **delivery: Unpack[NewDelivery]) -> int | None:
+    """Queue something to say and return its id; None when this turn has replied to that address before."""
+    address = delivery["address"]
+    row = tx.row(
+        "outbox.add",
+        session_id=delivery.get("session_id"),
+        turn_id=delivery.get("turn_id"),
+        kind=delivery["kind"],
+        platform=address.platform,
+        account=address.account or "",
+        chat_id=address.chat_id,
+        thread_id=address.thread_id,
+        address=str(address),
+        reply_to=delivery.get("reply_to"),
+        parts=encode_parts(delivery["parts"]),
+        idempotency_key=delivery["idempotency_key"],
+    )
+    return None if row is None else row[0]
+
+
+def get_delivery(tx: ReadTx, outbox_id: int) -> Delivery:
+    """Return one delivery."""
+    row = tx.row("outbox.find", outbox_id=outbox_id)
+    if row is None:
+        raise NotFound(f"There is no delivery {outbox_id}.")
+    return Delivery._make(row)
+
+
+def list_due(tx: ReadTx, *, platform: str, account: str, limit: int) -> list[Delivery]:
+    """Return what an account may send now, oldest first, at most one for each address."""
+    return _deliveries(tx.rows("outbox.list_due", platform=platform, account=account, limit=limit))
+
+
+def claim(tx: Tx, outbox_id: int, *, holder: str, epoch: int) -> bool:
+    """Take a delivery for sending; False when somebody else has it."""
+    return tx.run("outbox.claim", outbox_id=outbox_id, holder=holder, epoch=epoch) == 1
+
+
+def list_stuck(tx: ReadTx, *, limit: int) -> list[Delivery]:
+    """Return deliveries whose sender no longer holds the account."""
+    return _deliveries(tx.rows("outbox.list_stuck", limit=limit))
+
+
+def record(tx: Tx, attempt: Delivery, after: NextDelivery) -> bool:
+    """Store what an attempt made of a delivery; False when somebody else has it by now, or it is over."""
+    changed = tx.run(
+        "outbox.record",
+        outbox_id=attempt.id,
+        holder=attempt.claimed_by,
+        epoch=attempt.claim_epoch,
+        state=after.state,
+        due_at=after.due_at,
+        platform_message_id=clean_text(after.message_id),
+        maybe_repeated=int(after.maybe_repeated),
+        error=clean_text(after.reason),
+    )
+    return changed == 1
+
+
+def _deliveries(rows: list[Row]) -> list[Delivery]:
+    return [Delivery._make(row) for row in rows]

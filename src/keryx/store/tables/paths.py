@@ -1,0 +1,57 @@
+"""Messages along the path of a branch: a few range scans, one in the common case."""
+
+from collections.abc import Sequence
+
+from keryx.domain.branch import PathMessage, Segment, owner_of
+from keryx.store.database import ReadTx
+from keryx.store.tables import messages
+
+
+def list_tail(
+    tx: ReadTx, path: Sequence[Segment], *, limit: int, last_seq: int = messages.SEQ_MAX
+) -> list[PathMessage]:
+    """Return the last ``limit`` messages of a path up to a number, oldest first."""
+    found: list[PathMessage] = []
+    for segment in reversed(path):
+        if len(found) == limit:
+            break
+        rows = tx.rows(
+            "paths.list_last",
+            session_id=segment.session_id,
+            branch_no=segment.branch_no,
+            first_seq=segment.first_seq,
+            last_seq=min(_end(segment), last_seq),
+            limit=limit - len(found),
+        )
+        found.extend(PathMessage(seq=seq, role=role, turn_id=turn_id) for seq, role, turn_id in rows)
+    found.reverse()
+    return found
+
+
+def count_path(tx: ReadTx, path: Sequence[Segment]) -> int:
+    """Count the messages of a path."""
+    return sum(
+        messages.count_range(
+            tx,
+            session_id=segment.session_id,
+            branch_no=segment.branch_no,
+            first_seq=segment.first_seq,
+            last_seq=_end(segment),
+        )
+        for segment in path
+    )
+
+
+def is_on_path(tx: ReadTx, path: Sequence[Segment], seq: int) -> bool:
+    """Say whether a message of the path has this number."""
+    owner = owner_of(path, seq)
+    return owner is not None and (
+        messages.count_range(
+            tx, session_id=owner.session_id, branch_no=owner.branch_no, first_seq=seq, last_seq=seq
+        )
+        == 1
+    )
+
+
+def _end(segment: Segment) -> int:
+    return messages.SEQ_MAX if segment.last_seq is None else segment.last_seq

@@ -1,0 +1,31 @@
+-- name: processes.add
+-- A process that is about to run; its pid comes when it has one.
+INSERT INTO processes (
+    session_id, owner_id, state, command, workspace, backend, has_pty, notice, pins_until_at, started_at
+)
+VALUES (
+    :session_id, :owner_id, 'running', :command, :workspace, :backend, :has_pty, :notice, :pins_until_at, :now
+)
+RETURNING id
+
+-- name: processes.find
+-- One process by id.
+SELECT
+    id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code,
+    notice, output_bytes, pins_until_at, started_at, ended_at
+FROM processes WHERE id = :process_id
+
+-- name: processes.set_pid
+-- By what a running process is found again after a restart.
+UPDATE processes SET pid = :pid, pid_started_at = :pid_started_at, boot_id = :machine_boot_id
+WHERE id = :process_id AND state = 'running'
+
+-- name: processes.end
+-- A process leaves the running state once; it no longer pins its session.
+UPDATE processes SET
+    state = :state, exit_code = :exit_code, output_bytes = :output_bytes, pins_until_at = NULL, ended_at = :now
+WHERE id = :process_id AND state = 'running'
+
+-- name: processes.find_pin
+-- Whether a live process keeps the session from being reset now.
+SELECT 1 FROM processes WHERE session_id = :session_id AND state = 'running' AND pins_until_at > :now LIMIT 1

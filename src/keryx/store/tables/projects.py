@@ -1,0 +1,71 @@
+"""Projects: what a person's sessions are grouped by."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text
+from keryx.store.database import ReadTx, Tx
+
+
+class Project(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: int
+    owner_id: int
+    name: str
+    colour: str | None
+    workspace: str | None
+    created_at: Micros
+    archived_at: Micros | None
+
+
+def add_project(
+    tx: Tx, *, owner_id: int, name: str, colour: str | None = None, workspace: str | None = None
+) -> int | None:
+    """Add a project and return its id; None when the person has one of that name."""
+    row = tx.row(
+        "projects.add",
+        owner_id=owner_id,
+        name=clean_text(name),
+        colour=clean_text(colour),
+        workspace=clean_text(workspace),
+    )
+    return None if row is None else row[0]
+
+
+def get_project(tx: ReadTx, project_id: int, *, owner_id: int) -> Project:
+    """Return a person's own project."""
+    row = tx.row("projects.find", project_id=project_id, owner_id=owner_id)
+    if row is None:
+        raise NotFound(f"There is no project {project_id} of yours.")
+    return Project._make(row)
+
+
+def find_by_name(tx: ReadTx, *, owner_id: int, name: str) -> Project | None:
+    """Return a person's project of this name, put away or not, or None."""
+    row = tx.row("projects.find_by_name", owner_id=owner_id, name=clean_text(name))
+    return None if row is None else Project._make(row)
+
+
+def list_projects(tx: ReadTx, *, owner_id: int) -> list[Project]:
+    """Return a person's projects that are not put away, oldest first."""
+    return [Project._make(row) for row in tx.rows("projects.list_of_person", owner_id=owner_id)]
+
+
+def change_project(tx: Tx, project: Project) -> bool:
+    """Store a project's name, colour and workspace; False when the name is taken."""
+    changed = tx.run(
+        "projects.change",
+        project_id=project.id,
+        name=clean_text(project.name),
+        colour=clean_text(project.colour),
+        workspace=clean_text(project.workspace),
+    )
+    return changed == 1
+
+
+def set_archived(tx: Tx, project_id: int, *, archived: bool) -> bool:
+    """Put a project away or take it out again; say whether anything changed."""
+    since_at = tx.now if archived else None
+    return tx.run("projects.set_archived", project_id=project_id, since_at=since_at) == 1

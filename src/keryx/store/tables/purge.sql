@@ -1,0 +1,142 @@
+-- name: purge.list_children
+-- Branches of other sessions that go on from a message of this one.
+SELECT session_id, no, parent_seq FROM branches
+WHERE parent_session_id = :session_id AND session_id <> :session_id
+ORDER BY session_id, no
+
+-- name: purge.copy_range
+-- A fork's own copies of what it showed of another session; their turns are not copied, so they name none.
+INSERT INTO messages (
+    session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
+    output_tokens, cost_micros, finish_reason, created_at
+)
+SELECT
+    :to_session_id, 0, m.seq, m.role, m.parts, m.author, m.author_id, NULL, m.tool_call_count, m.input_tokens,
+    m.cached_tokens, m.output_tokens, m.cost_micros, m.finish_reason, m.created_at
+FROM messages m
+WHERE m.session_id = :session_id AND m.branch_no = :branch_no AND m.seq BETWEEN :first_seq AND :last_seq
+ORDER BY m.seq
+RETURNING id
+
+-- name: purge.set_parent
+-- The branch goes on from another message than before, which says the same.
+UPDATE branches SET
+    parent_session_id = CAST(:parent_session_id AS TEXT),
+    parent_no = CAST(:parent_no AS BIGINT),
+    parent_seq = :parent_seq
+WHERE session_id = :session_id AND no = :no
+
+-- name: purge.recount
+-- The counters over all rows of a session, from the rows.
+UPDATE sessions SET (message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, cost_micros) = (
+    SELECT
+        COUNT(*), COALESCE(SUM(m.tool_call_count), 0), COALESCE(SUM(m.input_tokens), 0),
+        COALESCE(SUM(m.cached_tokens), 0), COALESCE(SUM(m.output_tokens), 0), COALESCE(SUM(m.cost_micros), 0)
+    FROM messages m WHERE m.session_id = sessions.id
+)
+WHERE id = :session_id
+
+-- name: purge.has_sending
+-- Whether something of the session is on its way to a platform.
+SELECT 1 FROM outbox WHERE session_id = :session_id AND state = 'sending' LIMIT 1
+
+-- name: purge.has_process
+-- Whether a process of the session runs.
+SELECT 1 FROM processes WHERE session_id = :session_id AND state = 'running' LIMIT 1
+
+-- name: purge.list_members
+-- Everybody who could see what was said to an audience.
+SELECT person_id FROM audience_members WHERE audience_id = :audience_id ORDER BY person_id
+
+-- name: purge.list_in_bin
+-- Sessions that have been in the bin since then or longer, oldest first.
+SELECT id FROM sessions WHERE deleted_at <= :before ORDER BY deleted_at, id LIMIT :limit
+
+-- name: purge.list_prunable
+-- A person's closed sessions without activity since then, not pinned and not in the bin, longest silent first.
+SELECT id FROM sessions
+WHERE owner_id = :owner_id AND state = 'closed' AND pinned_at IS NULL AND deleted_at IS NULL
+  AND last_active_at < :before AND (CAST(:platform AS TEXT) IS NULL OR platform = :platform)
+ORDER BY last_active_at, id
+LIMIT :limit
+
+-- name: purge.drop_chunks
+-- The texts so far of the session's turns.
+DELETE FROM turn_chunks WHERE turn_id IN (SELECT t.id FROM turns t WHERE t.session_id = :session_id)
+
+-- name: purge.drop_steps
+-- The calls of the session's turns.
+DELETE FROM steps WHERE turn_id IN (SELECT t.id FROM turns t WHERE t.session_id = :session_id)
+
+-- name: purge.drop_approvals
+-- The questions its turns asked.
+DELETE FROM approvals WHERE session_id = :session_id
+
+-- name: purge.drop_outbox
+-- What was said, or was still to be said, by the session.
+DELETE FROM outbox WHERE session_id = :session_id
+
+-- name: purge.keep_fires
+-- A schedule's record stays; it no longer names what ran.
+UPDATE fires SET inbox_id = NULL, session_id = NULL
+WHERE session_id = :session_id OR inbox_id IN (SELECT i.id FROM inbox i WHERE i.session_id = :session_id)
+
+-- name: purge.keep_schedules
+-- A schedule that ran in the session gets one of its own at its next fire.
+UPDATE schedules SET session_id = NULL WHERE session_id = :session_id
+
+-- name: purge.keep_memories
+-- What was remembered stays remembered; it no longer names where it was said.
+UPDATE memories SET session_id = NULL, seq = NULL WHERE session_id = :session_id
+
+-- name: purge.drop_inbox
+-- What came in for the session.
+DELETE FROM inbox WHERE session_id = :session_id
+
+-- name: purge.drop_turns
+-- The session's turns.
+DELETE FROM turns WHERE session_id = :session_id
+
+-- name: purge.drop_processes
+-- The session's processes, all of which have ended.
+DELETE FROM processes WHERE session_id = :session_id
+
+-- name: purge.drop_covers
+-- The session's summaries.
+DELETE FROM covers WHERE session_id = :session_id
+
+-- name: purge.drop_messages
+-- Everything said in the session.
+DELETE FROM messages WHERE session_id = :session_id
+
+-- name: purge.drop_branches
+-- The session's branches.
+DELETE FROM branches WHERE session_id = :session_id
+
+-- name: purge.drop_links
+-- What came out of the session, and what it came out of.
+DELETE FROM links WHERE from_session_id = :session_id OR to_session_id = :session_id
+
+-- name: purge.drop_tags
+-- The session's tags.
+DELETE FROM tags WHERE session_id = :session_id
+
+-- name: purge.drop_drafts
+-- What people were writing in the session.
+DELETE FROM drafts WHERE session_id = :session_id
+
+-- name: purge.drop_marks
+-- Up to where people had read the session.
+DELETE FROM read_marks WHERE session_id = :session_id
+
+-- name: purge.drop_old_fact
+-- The fact of an earlier purge, where an import had brought the session back.
+DELETE FROM feed WHERE session_id = :session_id AND number = 0
+
+-- name: purge.drop_facts
+-- The session's stream, but for the fact that it was purged.
+DELETE FROM feed WHERE session_id = :session_id AND number > 0
+
+-- name: purge.drop_session
+-- The session itself.
+DELETE FROM sessions WHERE id = :session_id

@@ -1,0 +1,11 @@
+-- name: tags.add
+-- The session carries this tag; again is no change.
+INSERT INTO tags (session_id, tag, since_at) VALUES (:session_id, :tag, :now) ON CONFLICT (session_id, tag) DO NOTHING
+
+-- name: tags.remove
+-- The session no longer carries this tag.
+DELETE FROM tags WHERE session_id = :session_id AND tag = :tag
+
+-- name: tags.list_of_session
+-- The tags of a session.
+SELECT tag FROM tags WHERE session_id = :session_id

@@ -1,0 +1,203 @@
+"""Turns, the text they have said so far, and the calls they made."""
+
+from typing import NamedTuple, TypedDict, Unpack
+
+from keryx.clock import Micros
+from keryx.domain.lease import Lease
+from keryx.domain.source import Source
+from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.database import ReadTx, Tx
+
+
+class Turn(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: TurnId
+    session_id: str
+    branch_no: int
+    state: TurnState
+    purpose: TurnPurpose
+    holder: str
+    epoch: int
+    person_id: int | None
+    origin_json: str | None
+    begun_at: Micros
+    ended_at: Micros | None
+    reason: str | None
+    stop_requested_at: Micros | None
+
+    @property
+    def origin(self) -> Source | None:
+        """Where the last message it answers came from; None for a turn nobody asked for."""
+        return None if self.origin_json is None else Source.from_dict(from_json(self.origin_json))
+
+
+class Step(NamedTuple):
+    """One call, in the order of its columns."""
+
+    turn_id: TurnId
+    call_id: str
+    no: int
+    session_id: str
+    name: str
+    effect: StepEffect
+    state: StepState
+    idempotency_key: str
+    call_seq: int
+    result_seq: int | None
+    starts: int
+
+
+def add_turn(
+    tx: Tx,
+    lease: Lease,
+    *,
+    branch_no: int,
+    purpose: TurnPurpose,
+    person_id: int | None,
+    origin: Source | None,
+) -> TurnId:
+    """Add a running turn for the holder of the session and return its id."""
+    row = tx.row(
+        "turns.add",
+        session_id=lease.session_id,
+        branch_no=branch_no,
+        purpose=purpose,
+        holder=lease.holder,
+        epoch=lease.epoch,
+        person_id=person_id,
+        origin=None if origin is None else to_json(origin.to_dict()),
+    )
+    assert row is not None
+    return TurnId(row[0])
+
+
+def get_turn(tx: ReadTx, turn_id: int) -> Turn:
+    """Return a turn by id."""
+    row = tx.row("turns.find", turn_id=turn_id)
+    if row is None:
+        raise NotFound(f"There is no turn {turn_id}.")
+    return Turn._make(row)
+
+
+def find_live_turn(tx: ReadTx, session_id: str) -> Turn | None:
+    """Return the turn of a session that has not ended, or None."""
+    row = tx.row("turns.find_live", session_id=session_id)
+    return None if row is None else Turn._make(row)
+
+
+def list_orphans(tx: ReadTx, *, limit: int) -> list[Turn]:
+    """Return running turns whose lease is gone, oldest first."""
+    return [Turn._make(row) for row in tx.rows("turns.list_orphans", limit=limit)]
+
+
+def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, tools_hash: str) -> None:
+    """Note what exactly a turn ran with."""
+    tx.run(
+        "turns.set_prompt",
+        turn_id=turn_id,
+        model=clean_text(model),
+        prompt_hash=prompt_hash,
+        tools_hash=tools_hash,
+    )
+
+
+def request_stop(tx: Tx, session_id: str) -> bool:
+    """Ask the live turn of a session to stop; say whether that is new."""
+    return tx.run("turns.request_stop", session_id=session_id) > 0
+
+
+def wait(tx: Tx, turn_id: int) -> None:
+    """Let a running turn wait for a person."""
+    tx.run("turns.wait", turn_id=turn_id)
+
+
+def go_on(tx: Tx, turn_id: int, lease: Lease) -> None:
+    """Let a waiting turn run again for its new holder."""
+    tx.run("turns.go_on", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
+
+
+def take_over(tx: Tx, turn_id: int, lease: Lease) -> None:
+    """Let whoever took the session end a running turn whose holder was lost."""
+    tx.run("turns.take_over", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
+
+
+def set_origin(tx: Tx, turn_id: int, *, origin: Source, person_id: int | None) -> None:
+    """Note whom a turn answers last, and where."""
+    tx.run("turns.set_origin", turn_id=turn_id, origin=to_json(origin.to_dict()), person_id=person_id)
+
+
+def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = None) -> None:
+    """End a turn for good and drop the text so far, which the transcript holds or nobody needs."""
+    tx.run("turns.end", turn_id=turn_id, state=state, reason=clean_text(reason))
+    tx.run("turns.drop_chunks", turn_id=turn_id)
+
+
+def add_chunk(tx: Tx, turn_id: int, *, start: int, text: str) -> None:
+    """Keep a piece of the text so far; the same piece again is no change."""
+    tx.run("turns.add_chunk", turn_id=turn_id, start=start, text=to_json(text))
+
+
+def list_chunks(tx: ReadTx, turn_id: int, *, start: int = 0) -> list[tuple[int, str]]:
+    """Return the pieces of the text so far from an offset on."""
+    rows = tx.rows("turns.list_chunks", turn_id=turn_id, start=start)
+    return [(offset, from_json(text)) for offset, text in rows]
+
+
+class NewStep(TypedDict):
+    """What ``add_step`` is told."""
+
+    turn_id: int
+    session_id: str
+    call_id: str
+    name: str
+    effect: StepEffect
+    idempotency_key: str
+    call_seq: int
+
+
+def add_step(tx: Tx, **step: Unpack[NewStep]) -> bool:
+    """Add a call of a turn, after those it made before; False when the turn has made a call of this id."""
+    return tx.run("turns.add_step", **(step | {"name": clean_text(step["name"])})) == 1
+
+
+def get_step(tx: ReadTx, *, turn_id: int, call_id: str) -> Step:
+    """Return one call of a turn."""
+    row = tx.row("turns.find_step", turn_id=turn_id, call_id=call_id)
+    if row is None:
+        raise NotFound(f"Turn {turn_id} made no call {call_id!r}.")
+    return Step._make(row)
+
+
+def list_steps(tx: ReadTx, turn_id: int) -> list[Step]:
+    """Return the calls of a turn in the order they were made."""
+    return [Step._make(row) for row in tx.rows("turns.list_steps", turn_id=turn_id)]
+
+
+def list_open_steps(tx: ReadTx, session_id: str) -> list[Step]:
+    """Return a session's calls that have no result yet, in the order they were made."""
+    return [Step._make(row) for row in tx.rows("turns.list_open_steps", session_id=session_id)]
+
+
+def start_step(tx: Tx, *, turn_id: int, call_id: str) -> bool:
+    """Commit to running a call; False for one that has a result, or has started and may run only once."""
+    return tx.run("turns.start_step", turn_id=turn_id, call_id=call_id) == 1
+
+
+def end_step(tx: Tx, *, turn_id: int, call_id: str, state: StepState, result_seq: int) -> bool:
+    """Give a call its one result; False when it has one."""
+    return tx.run("turns.end_step", turn_id=turn_id, call_id=call_id, state=state, result_seq=result_seq) == 1
+
+
+def adopt_step(tx: Tx, step: Step, *, turn_id: int) -> None:
+    """Let a turn go on with a call that a lost one left open, and with what a person said about it."""
+    tx.run("turns.adopt_step", from_turn_id=step.turn_id, call_id=step.call_id, turn_id=turn_id)
+    tx.run("turns.adopt_approval", from_turn_id=step.turn_id, call_id=step.call_id, turn_id=turn_id)
+
+
+def list_effects(tx: ReadTx, *, session_id: str, branch_no: int, after_seq: int) -> list[StepEffect]:
+    """Return what the calls made after a message of a branch do to the world."""
+    rows = tx.rows("turns.list_effects", session_id=session_id, branch_no=branch_no, after_seq=after_seq)
+    return [effect for (effect,) in rows]

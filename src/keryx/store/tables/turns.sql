@@ -1,0 +1,123 @@
+-- name: turns.add
+-- A turn that runs from now on.
+INSERT INTO turns (session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at)
+VALUES (:session_id, :branch_no, 'running', :purpose, :holder, :epoch, :person_id, :origin, :now)
+RETURNING id
+
+-- name: turns.find
+-- One turn by id.
+SELECT id, session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at, ended_at, reason,
+       stop_requested_at
+FROM turns WHERE id = :turn_id
+
+-- name: turns.find_live
+-- The turn of a session that has not ended, if there is one.
+SELECT id, session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at, ended_at, reason,
+       stop_requested_at
+FROM turns WHERE session_id = :session_id AND state IN ('running', 'waiting')
+ORDER BY id DESC LIMIT 1
+
+-- name: turns.list_orphans
+-- Turns that run without a holder: their lease is gone.
+SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
+       t.ended_at, t.reason, t.stop_requested_at
+FROM turns t JOIN sessions s ON s.id = t.session_id
+WHERE t.state = 'running'
+  AND (s.lease_holder <> t.holder OR s.lease_epoch <> t.epoch
+       OR s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
+ORDER BY t.id
+LIMIT :limit
+
+-- name: turns.set_prompt
+-- Exactly what the turn ran with, by content.
+UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools_hash WHERE id = :turn_id
+
+-- name: turns.request_stop
+-- The holder learns of it when it next renews.
+UPDATE turns SET stop_requested_at = :now
+WHERE session_id = :session_id AND state IN ('running', 'waiting') AND stop_requested_at IS NULL
+
+-- name: turns.wait
+-- The turn asked a person something and holds nothing until the answer comes.
+UPDATE turns SET state = 'waiting' WHERE id = :turn_id AND state = 'running'
+
+-- name: turns.go_on
+-- A waiting turn runs again, for its new holder.
+UPDATE turns SET state = 'running', holder = :holder, epoch = :epoch WHERE id = :turn_id AND state = 'waiting'
+
+-- name: turns.take_over
+-- A turn whose holder was lost is ended by whoever took the session.
+UPDATE turns SET holder = :holder, epoch = :epoch WHERE id = :turn_id AND state = 'running'
+
+-- name: turns.set_origin
+-- Whom the turn answers last, and where.
+UPDATE turns SET origin = :origin, person_id = :person_id WHERE id = :turn_id
+
+-- name: turns.end
+-- The turn is over for good.
+UPDATE turns SET state = :state, reason = :reason, ended_at = :now
+WHERE id = :turn_id AND state IN ('running', 'waiting')
+
+-- name: turns.add_chunk
+-- A piece of the text so far; the same piece again is no change.
+INSERT INTO turn_chunks (turn_id, start, text) VALUES (:turn_id, :start, :text)
+ON CONFLICT (turn_id, start) DO NOTHING
+
+-- name: turns.list_chunks
+-- The text so far from an offset on.
+SELECT start, text FROM turn_chunks WHERE turn_id = :turn_id AND start >= :start ORDER BY start
+
+-- name: turns.drop_chunks
+-- The whole text is in the transcript now.
+DELETE FROM turn_chunks WHERE turn_id = :turn_id
+
+-- name: turns.add_step
+-- A call the model made, in its place among the turn's calls.
+INSERT INTO steps (turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq)
+SELECT :turn_id, :call_id, COALESCE(MAX(s.no), 0) + 1, :session_id, :name, :effect, 'called', :idempotency_key, :call_seq
+FROM steps s WHERE s.turn_id = :turn_id
+ON CONFLICT (turn_id, call_id) DO NOTHING
+
+-- name: turns.find_step
+-- One call of a turn.
+SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+FROM steps WHERE turn_id = :turn_id AND call_id = :call_id
+
+-- name: turns.list_steps
+-- The calls of a turn in the order they were made.
+SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+FROM steps WHERE turn_id = :turn_id ORDER BY no
+
+-- name: turns.list_open_steps
+-- The calls of a session that have no result yet, in the order they were made.
+SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+FROM steps WHERE session_id = :session_id AND state IN ('called', 'started') ORDER BY turn_id, no
+
+-- name: turns.start_step
+-- Committed before the call runs; one that may run only once starts only once, one that asks only when allowed.
+UPDATE steps SET state = 'started', starts = starts + 1, started_at = :now
+WHERE turn_id = :turn_id AND call_id = :call_id AND state IN ('called', 'started')
+  AND (starts = 0 OR effect IN ('pure', 'idempotent'))
+  AND (effect <> 'ask' OR EXISTS (SELECT 1 FROM approvals a
+                                  WHERE a.turn_id = steps.turn_id AND a.call_id = steps.call_id
+                                    AND a.state = 'approved'))
+
+-- name: turns.end_step
+-- The call has its one result, at this place in the transcript.
+UPDATE steps SET state = :state, result_seq = :result_seq, ended_at = :now
+WHERE turn_id = :turn_id AND call_id = :call_id AND state IN ('called', 'started')
+
+-- name: turns.adopt_step
+-- The turn goes on with a call a lost one left open.
+UPDATE steps SET turn_id = :turn_id
+WHERE turn_id = :from_turn_id AND call_id = :call_id AND state IN ('called', 'started')
+
+-- name: turns.adopt_approval
+-- What a person said about the call still counts.
+UPDATE approvals SET turn_id = :turn_id WHERE turn_id = :from_turn_id AND call_id = :call_id
+
+-- name: turns.list_effects
+-- What the calls made after a message of a branch do to the world.
+SELECT DISTINCT s.effect
+FROM messages m JOIN steps s ON s.turn_id = m.turn_id
+WHERE m.session_id = :session_id AND m.branch_no = :branch_no AND m.seq > :after_seq AND s.call_seq > :after_seq

@@ -1,0 +1,37 @@
+"""What models and tools were used for, summed from the messages."""
+
+from typing import Final, NamedTuple
+
+from keryx.clock import MINUTE, Micros
+from keryx.store.database import ReadTx
+
+QUARTER: Final[Micros] = 15 * MINUTE
+"""Every time zone's days begin at a multiple of it."""
+
+
+class UsageRow(NamedTuple):
+    """The sums of a quarter hour, a model and a session."""
+
+    quarter: int
+    model: str | None
+    session_id: str
+    messages: int
+    tool_calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_micros: int
+
+
+def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:
+    """Return the sums of what a person may see from ``since`` up to, but without, ``until``."""
+    rows = tx.rows("usage.list_sums", person_id=person_id, since=since, until=until, quarter=QUARTER)
+    return [UsageRow._make(row) for row in rows]
+
+
+def list_sums_of_session(tx: ReadTx, session_id: str, *, since: Micros, until: Micros) -> list[UsageRow]:
+    """Return the sums of one session, which the caller has made sure may be seen."""
+    rows = tx.rows(
+        "usage.list_sums_of_session", session_id=session_id, since=since, until=until, quarter=QUARTER
+    )
+    return [UsageRow._make(row) for row in rows]

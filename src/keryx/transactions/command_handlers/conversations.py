@@ -1,0 +1,134 @@
+"""``/new``, ``/resume``, ``/sessions``, ``/attach``, ``/detach``, ``/fork``: which conversation a place shows."""
+
+from keryx.domain.access import audience_of
+from keryx.domain.session import SessionId
+from keryx.store.database import Tx
+from keryx.store.tables import people, standing
+from keryx.transactions.branch_session import fork
+from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ago, say, shortly
+from keryx.transactions.resume_session import (
+    Switched,
+    SwitchRefusal,
+    SwitchRefused,
+    attach,
+    detach,
+    resume,
+    start_new,
+)
+
+LISTED = 10
+SEARCHED = 500
+"""Among how many conversations a name is looked for."""
+
+_REFUSALS: dict[SwitchRefusal, str] = {
+    "audience": "That conversation was held with other people than those who read this chat, so it stays there.",
+    "closed": "That conversation is not open anywhere. /resume goes on with it here.",
+    "not_attached": "This conversation is held nowhere else, so there is nothing to leave. /new starts a fresh one.",
+}
+
+
+def new(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Start a fresh conversation here."""
+    switched = start_new(tx, context.ids, context.surface)
+    return say(
+        context,
+        "Fresh conversation. /resume brings the last one back.",
+        session_id=switched.session_id,
+    )
+
+
+def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """List the conversations with this audience, with the numbers ``/resume`` takes."""
+    listed = _listed(tx, context, LISTED)
+    if not listed:
+        return say(context, "There are no conversations yet.")
+    lines = [
+        f"{number}. {_mark(session, context)}{shortly(session.name)} "
+        f"({session.message_count} messages, {ago(session.last_active_at, now=tx.now)})"
+        for number, session in enumerate(listed, 1)
+    ]
+    return say(context, "\n".join([*lines, "/resume <number> goes on with one."]))
+
+
+def _mark(session: standing.ListedSession, context: CommandContext) -> str:
+    if session.id == context.session_id:
+        return "→ "
+    return "* " if session.pinned_at is not None else ""
+
+
+def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Go on with an earlier conversation: the last one, or one by number, name or id."""
+    found = _choose(tx, context, arguments)
+    if isinstance(found, str):
+        return say(context, found)
+    return _switched(
+        context, resume(tx, context.surface, found.id), f"Going on with {shortly(found.name)!r}."
+    )
+
+
+def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Join this chat to a conversation held elsewhere."""
+    if not arguments:
+        return say(context, "Say which: /attach <number, name or id>. /sessions lists them.")
+    found = _choose(tx, context, arguments)
+    if isinstance(found, str):
+        return say(context, found)
+    joined = f"This chat is now part of {shortly(found.name)!r}. /detach ends that."
+    return _switched(context, attach(tx, context.surface, found.id), joined)
+
+
+def detach_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """End what ``/attach`` began."""
+    left = detach(tx, context.ids, context.surface)
+    return _switched(context, left, "This chat has left the conversation and has a fresh one.")
+
+
+def fork_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Go on from here in a new conversation."""
+    fork_id = fork(tx, context.ids, context.session_id, person=context.person)
+    switched = resume(tx, context.surface, fork_id)
+    return _switched(context, switched, "This is a fork now; /resume brings back where it came from.")
+
+
+def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply: str) -> CommandOutcome:
+    if isinstance(outcome, SwitchRefused):
+        return say(context, _REFUSALS[outcome.reason])
+    return say(context, reply, session_id=outcome.session_id)
+
+
+def _listed(tx: Tx, context: CommandContext, limit: int) -> list[standing.ListedSession]:
+    audience_id = people.ensure_audience(tx, audience_of(context.source, context.person.id))
+    return standing.list_sessions(tx, audience_id=audience_id, limit=limit)
+
+
+def _choose(tx: Tx, context: CommandContext, wanted: str) -> standing.ListedSession | str:
+    """Return the one conversation meant, or what to say when that is none or several."""
+    listed = _listed(tx, context, SEARCHED)
+    if not wanted:
+        others = [session for session in listed if session.id != context.session_id]
+        if not others:
+            return "There is no other conversation to go on with."
+        return max(others, key=lambda session: session.last_active_at)
+    if wanted.isascii() and wanted.isdigit():
+        number = int(wanted)
+        if 1 <= number <= min(len(listed), LISTED):
+            return listed[number - 1]
+        return f"There is no number {shortly(wanted)}. /sessions lists the conversations with their numbers."
+    return _named(listed, wanted)
+
+
+def _named(listed: list[standing.ListedSession], wanted: str) -> standing.ListedSession | str:
+    name = " ".join(wanted.split()).casefold()
+    by_name = [(session, (session.title or "").casefold()) for session in listed]
+    for matching in (
+        [session for session in listed if session.id == SessionId(wanted)],
+        [session for session, title in by_name if title == name],
+        [session for session, title in by_name if title.startswith(name)],
+        [session for session, title in by_name if name in title],
+    ):
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED])
+            return f"Several conversations are called so; give the id of one:\n{names}"
+    return f"There is no conversation called {shortly(wanted)!r} here. /sessions lists them."

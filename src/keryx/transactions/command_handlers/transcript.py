@@ -1,0 +1,58 @@
+"""``/undo``, ``/redo``, ``/retry``, ``/compress``, ``/stop``: what was said, and what is being said."""
+
+from keryx.domain.command import parse_turns
+from keryx.store.database import Tx
+from keryx.transactions.branch_session import (
+    NothingToRedo,
+    NothingToRetry,
+    NothingToUndo,
+    Rerun,
+    redo,
+    retry,
+    undo,
+)
+from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ask_surface, say
+from keryx.transactions.fail_turn import stop_session
+
+_STOPPED = {
+    "stopping": "Stopping.",
+    "stopped": "Stopped.",
+    "idle": "Nothing is running here.",
+}
+
+
+def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Take back the last turn, or several."""
+    turns = parse_turns(arguments)
+    outcome = undo(tx, context.session_id, person_id=context.person.id, turns=turns)
+    if isinstance(outcome, NothingToUndo):
+        return say(context, "There is not that much to take back.")
+    what = "the last turn" if turns == 1 else f"the last {turns} turns"
+    return say(context, f"Took back {what}; {outcome.message_count} messages are left. /redo brings it back.")
+
+
+def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Go back to what was undone."""
+    outcome = redo(tx, context.session_id, person_id=context.person.id)
+    if isinstance(outcome, NothingToRedo):
+        return say(context, "Nothing was taken back here.")
+    return say(context, f"Back again: {outcome.message_count} messages.")
+
+
+def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Have the last message answered again; the answer itself is the reply."""
+    rerun = Rerun(ids=context.ids, source=context.source)
+    outcome = retry(tx, context.session_id, person_id=context.person.id, rerun=rerun)
+    if isinstance(outcome, NothingToRetry):
+        return say(context, "There is nothing to answer again.")
+    return CommandOutcome(session_id=context.session_id)
+
+
+def compress(_tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Leave the summary to whoever can ask a model."""
+    return ask_surface(context, "compress", arguments)
+
+
+def stop(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Stop the running turn."""
+    return say(context, _STOPPED[stop_session(tx, context.session_id, holder=context.ids.token())])

@@ -1,0 +1,101 @@
+"""Compress: a summary that covers a range of messages when the model reads them, and its dropping.
+
+People and search still see every original. A cover is smaller than what it covers, or it is refused.
+"""
+
+from dataclasses import dataclass
+
+from keryx.domain.branch import Branch, path
+from keryx.domain.cover import Cover, CoverRefusal, cover_refused, covers_on
+from keryx.domain.session import SessionId
+from keryx.errors import InvalidValue
+from keryx.store.database import ReadTx, Tx
+from keryx.store.tables import branches, covers, feed, paths, sessions
+from keryx.transactions.idle_session import lock_idle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A text for the messages ``first_seq`` to ``last_seq``, and what the model would read before and after."""
+
+    first_seq: int
+    last_seq: int
+    text: str
+    tokens_before: int
+    tokens_after: int
+    focus: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise InvalidValue(
+                f"the summary of {self.first_seq} to {self.last_seq} says nothing; give it a text"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """The summary stands, under this number."""
+
+    no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The summary does not stand, for this reason; nothing changed."""
+
+    reason: CoverRefusal
+
+
+def cover(
+    tx: Tx, session_id: SessionId, summary: Summary, *, person_id: int, holder: str | None = None
+) -> Covered | Refused:
+    """Let a summary stand for a range of what the session shows.
+
+    ``holder`` is who holds the session for the turn that made the summary, if one did.
+    """
+    session = lock_idle(tx, session_id, person_id=person_id, holder=holder)
+    known = branches.list_branches(tx, session_id)
+    no = session.active_branch_no
+    shown = path(known, session_id=session_id, no=no)
+    ends = {summary.first_seq, summary.last_seq}
+    refusal = cover_refused(
+        [seq for seq in ends if paths.is_on_path(tx, shown, seq)],
+        covers_on(_standing(tx, known), known, session_id=session_id, no=no),
+        first_seq=summary.first_seq,
+        last_seq=summary.last_seq,
+        tokens=(summary.tokens_before, summary.tokens_after),
+    )
+    if refusal is not None:
+        return Refused(reason=refusal)
+    number = covers.add_cover(
+        tx,
+        Cover(
+            session_id=session_id,
+            no=0,
+            branch_no=no,
+            first_seq=summary.first_seq,
+            last_seq=summary.last_seq,
+            summary=summary.text,
+            focus=summary.focus,
+            tokens_before=summary.tokens_before,
+            tokens_after=summary.tokens_after,
+        ),
+    )
+    feed.add_event(tx, session_id, "cover", number)
+    return Covered(no=number)
+
+
+def uncover(tx: Tx, session_id: SessionId, no: int, *, person_id: int) -> bool:
+    """Let the originals stand for themselves again; say whether the summary still stood."""
+    sessions.lock_session(tx, session_id)
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    dropped = covers.drop_cover(tx, session_id=session_id, no=no)
+    if dropped:
+        feed.add_event(tx, session_id, "cover", no)
+    return dropped
+
+
+def _standing(tx: ReadTx, known: list[Branch]) -> list[Cover]:
+    """Return the covers of a session and of those it was forked from, which hold on inherited messages too."""
+    session_ids = dict.fromkeys(branch.session_id for branch in known)
+    return [cover for session_id in session_ids for cover in branches.list_covers(tx, session_id)]

@@ -1,0 +1,89 @@
+"""Claim deliveries and record what became of them: the two short halves of sending.
+
+Only the gateway that holds an account's connector lease claims, one unfinished delivery per address, in order.
+"""
+
+from dataclasses import dataclass
+
+from keryx.domain.outbox import Outcome, after_outcome
+from keryx.store.database import Tx
+from keryx.store.tables import addresses, feed, leases, outbox, sessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """The right to poll an account and to send through it."""
+
+    platform: str
+    account: str
+    holder: str
+    epoch: int
+
+
+def take_connector(tx: Tx, *, platform: str, account: str, holder: str) -> Connector | None:
+    """Take an account, or keep it; None while another gateway has it."""
+    epoch = leases.take_connector(tx, platform=platform, account=account, holder=holder)
+    if epoch is None:
+        return None
+    return Connector(platform=platform, account=account, holder=holder, epoch=epoch)
+
+
+def release_connector(tx: Tx, connector: Connector) -> None:
+    """Let another gateway have the account at once."""
+    leases.release_connector(
+        tx,
+        platform=connector.platform,
+        account=connector.account,
+        holder=connector.holder,
+        epoch=connector.epoch,
+    )
+
+
+def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[outbox.Delivery]:
+    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account."""
+    held = leases.holds_connector(
+        tx,
+        platform=connector.platform,
+        account=connector.account,
+        holder=connector.holder,
+        epoch=connector.epoch,
+    )
+    if not held:
+        return []
+    due = outbox.list_due(tx, platform=connector.platform, account=connector.account, limit=limit)
+    # No fact for the feed: the sessions of all of them would be locked together.
+    return [
+        outbox.get_delivery(tx, delivery.id)
+        for delivery in due
+        if outbox.claim(tx, delivery.id, holder=connector.holder, epoch=connector.epoch)
+    ]
+
+
+def record_delivery(
+    tx: Tx, connector: Connector, outbox_id: int, outcome: Outcome, *, deduplicates: bool, jitter: float = 0.0
+) -> bool:
+    """Store an attempt's outcome; False for a gateway that no longer owns the attempt, whose word is dropped."""
+    delivery = outbox.get_delivery(tx, outbox_id)
+    if (delivery.claimed_by, delivery.claim_epoch) != (connector.holder, connector.epoch):
+        return False
+    return settle(tx, delivery, outcome, deduplicates=deduplicates, jitter=jitter)
+
+
+def settle(
+    tx: Tx, attempt: outbox.Delivery, outcome: Outcome, *, deduplicates: bool, jitter: float = 0.0
+) -> bool:
+    """Let an outcome take effect on a delivery and its address; False when somebody else has settled the attempt."""
+    if attempt.session_id is not None:
+        sessions.lock_session(tx, attempt.session_id)
+    after = after_outcome(
+        outcome, attempt=attempt.attempts, now=tx.now, deduplicates=deduplicates, jitter=jitter
+    )
+    if not outbox.record(tx, attempt, after):
+        return False
+    if after.address_dead:
+        addresses.note_dead(tx, attempt.to, reason=after.reason or "")
+    elif after.state == "sent":
+        addresses.note_alive(tx, attempt.to)
+    if attempt.session_id is not None:
+        feed.add_event(tx, attempt.session_id, "delivery", attempt.id)
+    return True

@@ -1,0 +1,200 @@
+"""End a turn without an answer: failed, stopped by a person, or rolled back for a new start.
+
+What it said and did so far stays, every open call gets a result, and everything it had claimed gets a fate or goes
+back to be tried again. A failure is told where the question came from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from keryx.clock import Micros
+from keryx.domain.branch import branch_at
+from keryx.domain.busy import ROLLBACK_REFUSED, rollback_allowed
+from keryx.domain.inbox import may_try_again
+from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage, TextPart, ToolCallPart
+from keryx.domain.route import Address
+from keryx.domain.session import SessionId
+from keryx.domain.source import Source
+from keryx.domain.turn import TurnId, moves_last_activity
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.store.tables import branches, feed, inbox, leases, outbox, paths, sessions, turns
+from keryx.transactions.append_message import append_held
+from keryx.transactions.close_steps import close_steps, close_unknown_steps
+from keryx.transactions.finish_turn import end_items
+from keryx.transactions.hold_turn import hold_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a turn failed, in words a person can read, and when to try again, if at all."""
+
+    reason: str
+    retry_at: Micros | None = None
+    to: Sequence[Address] | None = None
+    """Where it is told instead of where it was asked: a schedule's failure route, already resolved."""
+
+
+def fail_turn(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, failure: Failure, partial: NewMessage | None = None, ids: Ids
+) -> Literal["again", "failed"]:
+    """End a turn that failed, and say whether what it answers is tried again; raises ``LeaseLost`` for a late holder.
+
+    After too many tries it is not, whatever ``failure`` says.
+    """
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    if failure.retry_at is not None and may_be_tried_again(tx, turn):
+        close_unknown_steps(tx, lease, turn_id=turn_id)
+        give_items_back(tx, turn, ready_at=failure.retry_at)
+        _end(tx, lease, turn, state="failed", reason=failure.reason)
+        return "again"
+    give_up(tx, lease, turn, failure=failure, partial=partial, ids=ids)
+    _end(tx, lease, turn, state="failed", reason=failure.reason)
+    return "failed"
+
+
+def stop_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, partial: NewMessage | None = None) -> None:
+    """End a turn that a person stopped; what it said so far stays."""
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    _keep(tx, lease, turn, partial)
+    end_items(tx, turn, fate="cancelled", note="stopped")
+    _end(tx, lease, turn, state="stopped", reason="stopped")
+
+
+def roll_back_turn(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, partial: NewMessage | None = None, ids: Ids
+) -> Literal["rolled back", "stopped"]:
+    """Drop what a turn said and did, as a branch, so that the next one answers its messages again with the new one.
+
+    A turn that has done what cannot be taken back is stopped instead, and whoever asked is told.
+    """
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    point = find_rollback_point(tx, turn)
+    if point is None:
+        asker = next(
+            (item for item in inbox.list_ready(tx, turn.session_id) if item.busy_mode == "rollback"), None
+        )
+        if asker is not None:
+            _say(tx, turn, asker.source, ROLLBACK_REFUSED, ids=ids)
+        stop_turn(tx, lease, turn_id=turn_id, partial=partial)
+        return "stopped"
+    close_steps(tx, lease, turn_id=turn_id)
+    _branch_after(tx, lease.session_id, seq=point)
+    give_items_back(tx, turn, ready_at=tx.now, kept_seq=point)
+    _end(tx, lease, turn, state="stopped", reason="rolled back")
+    return "rolled back"
+
+
+def stop_session(tx: Tx, session_id: SessionId, *, holder: str) -> Literal["stopping", "stopped", "idle"]:
+    """Stop whatever turn the session has: a running one by asking its holder, a waiting one here and now."""
+    sessions.lock_session(tx, session_id)
+    turn = turns.find_live_turn(tx, session_id)
+    if turn is None:
+        return "idle"
+    if turn.state == "running":
+        if turns.request_stop(tx, session_id):
+            feed.add_event(tx, session_id, "turn", turn.id)
+        return "stopping"
+    lease = leases.take_lease(tx, session_id, holder=holder)
+    assert lease is not None, "a waiting turn holds no lease, and the session is locked"
+    turns.go_on(tx, turn.id, lease)
+    stop_turn(tx, lease, turn_id=turn.id)
+    return "stopped"
+
+
+def find_rollback_point(tx: Tx, turn: turns.Turn) -> int | None:
+    """Return the message after which everything the turn said and did may be dropped, or None where nothing may.
+
+    That is the last of the messages it began with. Calls of a lost turn that it went on with count as its own.
+    """
+    asked = sorted(item.seq for item in inbox.list_of_turn(tx, turn.id) if item.seq is not None)
+    if not asked:
+        return None
+    point = asked[0]
+    while point + 1 in asked:
+        point += 1
+    effects = turns.list_effects(tx, session_id=turn.session_id, branch_no=turn.branch_no, after_seq=point)
+    return point if rollback_allowed(effects) else None
+
+
+def may_be_tried_again(tx: Tx, turn: turns.Turn) -> bool:
+    """Say whether nothing that the turn answers has been tried too often."""
+    return all(may_try_again(item.attempts) for item in inbox.list_of_turn(tx, turn.id))
+
+
+def give_up(
+    tx: Tx, lease: Lease, turn: turns.Turn, *, failure: Failure, partial: NewMessage | None, ids: Ids
+) -> None:
+    """Let everything a turn had claimed fail visibly; what it said so far stays."""
+    _keep(tx, lease, turn, partial)
+    told = [Address.of(turn.origin)] if failure.to is None and turn.origin else failure.to or ()
+    for address in dict.fromkeys(told):
+        added = outbox.add_delivery(
+            tx,
+            address=address,
+            kind="scheduled" if turn.purpose == "schedule" else "reply",
+            parts=(TextPart(text=f"I could not answer: {failure.reason}"),),
+            idempotency_key=ids.token(),
+            session_id=turn.session_id,
+            turn_id=turn.id,
+            reply_to=turn.origin.message_id if failure.to is None and turn.origin else None,
+        )
+        assert added is not None, "a turn fails once"
+        feed.add_event(tx, turn.session_id, "delivery", added)
+    end_items(tx, turn, fate="failed", note=failure.reason)
+
+
+def give_items_back(tx: Tx, turn: turns.Turn, *, ready_at: Micros, kept_seq: int | None = None) -> None:
+    """Let another turn answer what this one had claimed; what stands after ``kept_seq`` is to be said again."""
+    for item in inbox.list_of_turn(tx, turn.id):
+        if item.kind == "approval":
+            # The answer is kept with the question; alone it would only begin a turn too many.
+            inbox.finish(tx, item.id, fate="merged", note=f"turn {turn.id}")
+        else:
+            stays = item.seq is not None and (kept_seq is None or item.seq <= kept_seq)
+            inbox.give_back(tx, item.id, ready_at=ready_at, seq=item.seq if stays else None)
+        feed.add_event(tx, turn.session_id, "inbox", item.id)
+
+
+def _keep(tx: Tx, lease: Lease, turn: turns.Turn, partial: NewMessage | None) -> None:
+    """Close what is open and keep what was said; calls that were only begun to be written are not kept."""
+    close_steps(tx, lease, turn_id=turn.id)
+    said = (
+        () if partial is None else tuple(part for part in partial.parts if not isinstance(part, ToolCallPart))
+    )
+    if partial is not None and said:
+        is_activity = moves_last_activity(turn.purpose)
+        append_held(tx, lease, replace(partial, parts=said), turn_id=turn.id, is_activity=is_activity)
+
+
+def _say(tx: Tx, turn: turns.Turn, source: Source, text: str, *, ids: Ids) -> None:
+    added = outbox.add_delivery(
+        tx,
+        address=Address.of(source),
+        kind="notice",
+        parts=(TextPart(text=text),),
+        idempotency_key=ids.token(),
+        session_id=turn.session_id,
+        reply_to=source.message_id,
+    )
+    assert added is not None, "only replies are unique"
+    feed.add_event(tx, turn.session_id, "delivery", added)
+
+
+def _end(tx: Tx, lease: Lease, turn: turns.Turn, *, state: Literal["failed", "stopped"], reason: str) -> None:
+    turns.end_turn(tx, turn.id, state=state, reason=reason)
+    leases.release_lease(tx, lease)
+    feed.add_event(tx, turn.session_id, "turn", turn.id)
+
+
+def _branch_after(tx: Tx, session_id: SessionId, *, seq: int) -> None:
+    """Show a branch that ends with this message."""
+    session = sessions.lock_session(tx, session_id)
+    path = branches.list_path(tx, session_id=session_id, branch_no=session.active_branch_no)
+    no = session.last_branch_no + 1
+    branches.add_branch(tx, branch_at(path, seq, session_id=session_id, no=no, reason="rollback"))
+    kept = branches.list_path(tx, session_id=session_id, branch_no=no)
+    branches.activate(tx, session_id=session_id, no=no, message_count=paths.count_path(tx, kept))
+    feed.add_event(tx, session_id, "branch", no)

@@ -1,0 +1,122 @@
+"""Finish a turn: the answer into the transcript, deliveries with complete addresses, fates for what it answered.
+
+All of it or nothing, and nothing for a holder whose lease is lost: one logical reply is one visible message.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from keryx.domain.inbox import Fate
+from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage, tool_call_count
+from keryx.domain.outbox import DeliveryKind
+from keryx.domain.route import Address
+from keryx.domain.turn import TurnId, moves_last_activity
+from keryx.errors import InvalidValue
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.store.tables import feed, inbox, keys, leases, outbox, schedules, sessions, turns
+from keryx.transactions.append_message import append_held
+from keryx.transactions.begin_turn import take_seen
+from keryx.transactions.close_steps import close_steps
+from keryx.transactions.hold_turn import hold_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a turn ends with; a silent turn says nothing, and its message, if any, stays in the transcript."""
+
+    message: NewMessage | None
+    silent: bool = False
+    to: Sequence[Address] | None = None
+    """Where it goes instead of back to who asked: a schedule's route, already resolved."""
+    seen: Sequence[int] = ()
+    """Steering items the answer takes into account."""
+
+    def __post_init__(self) -> None:
+        if self.message is not None and tool_call_count(self.message.parts):
+            raise InvalidValue(
+                "a turn's last message makes no calls: record them, and their results, before it"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedTurn:
+    """What became of it."""
+
+    seq: int | None
+    deliveries: tuple[int, ...]
+
+
+def finish_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, reply: Reply, ids: Ids) -> FinishedTurn:
+    """End a turn with its answer; raises ``LeaseLost`` for a late holder."""
+    turn = take_seen(tx, lease, hold_turn(tx, lease, turn_id=turn_id), reply.seen)
+    close_steps(tx, lease, turn_id=turn_id)
+    seq = None
+    deliveries: list[int] = []
+    if reply.message is not None:
+        is_activity = moves_last_activity(turn.purpose)
+        seq = append_held(tx, lease, reply.message, turn_id=turn_id, is_activity=is_activity).seq
+        if not reply.silent:
+            deliveries = _deliver(tx, turn, reply.message, to=reply.to, ids=ids)
+    end_items(tx, turn, fate="answered")
+    turns.end_turn(tx, turn_id, state="finished")
+    if turn.purpose == "reply":
+        sessions.take_reset_reason(tx, lease.session_id)
+    leases.release_lease(tx, lease)
+    feed.add_event(tx, lease.session_id, "turn", turn_id)
+    return FinishedTurn(seq=seq, deliveries=tuple(deliveries))
+
+
+def _deliver(
+    tx: Tx, turn: turns.Turn, message: NewMessage, *, to: Sequence[Address] | None, ids: Ids
+) -> list[int]:
+    """Queue the reply for where it was asked, with a copy for every attached surface, or for where its route leads.
+
+    What nobody asked for, as a turn that keeps house, is said nowhere.
+    """
+    kind: DeliveryKind = "scheduled" if turn.purpose == "schedule" else "reply"
+    asked_at = None if turn.origin is None else Address.of(turn.origin)
+    kinds: dict[Address, DeliveryKind] = dict.fromkeys(to or (), kind)
+    if to is None and asked_at is not None:
+        kinds[asked_at] = kind
+        for surface in keys.list_keys(tx, turn.session_id):
+            if _names_place(surface.key):
+                kinds.setdefault(Address.of(surface.source), "copy")
+    queued: list[int] = []
+    for address, said_as in kinds.items():
+        added = outbox.add_delivery(
+            tx,
+            address=address,
+            kind=said_as,
+            parts=message.parts,
+            idempotency_key=ids.token(),
+            session_id=turn.session_id,
+            turn_id=turn.id,
+            reply_to=turn.origin.message_id if turn.origin and address == asked_at else None,
+        )
+        assert added is not None, "a turn finishes once"
+        queued.append(added)
+        feed.add_event(tx, turn.session_id, "delivery", added)
+    return queued
+
+
+def _names_place(key: str) -> bool:
+    """Say whether a key stands for one chat; a person's, or a whole platform's, is no surface to send a copy to."""
+    _agent, _profile, _surface, _kind, *parts = key.split(":")
+    return bool(parts)
+
+
+def end_items(tx: Tx, turn: turns.Turn, *, fate: Fate, note: str | None = None) -> None:
+    """Give everything a turn had claimed its fate: the last one was answered, those before it merged into it."""
+    items = inbox.list_of_turn(tx, turn.id)
+    # A person's word that the turn went on with is no question to answer.
+    last_id = max((item.id for item in items if item.kind != "approval"), default=0)
+    for item in items:
+        merged = fate == "answered" and item.id != last_id
+        inbox.finish(tx, item.id, fate="merged" if merged else fate, note=note or f"turn {turn.id}")
+        if item.kind == "schedule":
+            run: Literal["finished", "failed"] = "failed" if fate == "failed" else "finished"
+            schedules.end_fire_of_inbox(tx, item.id, state=run, note=note)
+        feed.add_event(tx, turn.session_id, "inbox", item.id)

@@ -1,0 +1,143 @@
+"""Record what a running turn does, as it does it. Each call is one short transaction, checked against the lease.
+
+The calls of a message are stored in one commit before any of them starts; a call that may run only once is started
+only once; every call gets one result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keryx.domain.approval import APPROVAL_LIFETIME
+from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
+from keryx.domain.route import Address
+from keryx.domain.turn import StepEffect, TurnId, moves_last_activity
+from keryx.errors import InvalidValue
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.store.tables import approvals, feed, leases, outbox, turns
+from keryx.transactions.append_message import Appended, append_held
+from keryx.transactions.begin_turn import take_seen
+from keryx.transactions.hold_turn import hold_turn
+
+UNDECLARED: StepEffect = "once"
+"""What a call is taken for whose effect nobody stated: it is never run twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The call may run now, under this key where the tool takes one; the key stays the same over crashes."""
+
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotStarted:
+    """The call has run, or may have, or was not allowed by who had to be asked: it must not run now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyEnded:
+    """The call has its one result; this one was dropped."""
+
+
+def record_calls(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, message: NewMessage, seen: Sequence[int] = (), ids: Ids
+) -> Appended:
+    """Store an assistant's message with all its calls; ``seen`` are steering items the model had read by then."""
+    turn = take_seen(tx, lease, hold_turn(tx, lease, turn_id=turn_id), seen)
+    is_activity = moves_last_activity(turn.purpose)
+    appended = append_held(tx, lease, message, turn_id=turn_id, is_activity=is_activity)
+    for call in message.parts:
+        if isinstance(call, ToolCallPart):
+            _add_step(tx, turn, call, call_seq=appended.seq, ids=ids)
+    feed.add_event(tx, lease.session_id, "step", turn_id)
+    return appended
+
+
+def _add_step(tx: Tx, turn: turns.Turn, call: ToolCallPart, *, call_seq: int, ids: Ids) -> None:
+    added = turns.add_step(
+        tx,
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        call_id=call.call_id,
+        name=call.name,
+        effect=call.effect or UNDECLARED,
+        idempotency_key=ids.token(),
+        call_seq=call_seq,
+    )
+    if not added:
+        raise InvalidValue(
+            f"call id {call.call_id!r} was used before in turn {turn.id}: give each call its own"
+        )
+
+
+def start_call(tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str) -> Started | NotStarted:
+    """Commit to running a call; after a crash nobody else will, unless it is pure or idempotent."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    step = turns.get_step(tx, turn_id=turn_id, call_id=call_id)
+    if not turns.start_step(tx, turn_id=turn_id, call_id=call_id):
+        return NotStarted()
+    feed.add_event(tx, lease.session_id, "step", turn_id)
+    return Started(idempotency_key=step.idempotency_key)
+
+
+def record_result(tx: Tx, lease: Lease, *, turn_id: TurnId, result: NewMessage) -> Appended | AlreadyEnded:
+    """Store a call's one result; a second one is dropped."""
+    part = result.parts[0] if len(result.parts) == 1 else None
+    if result.role != "tool" or not isinstance(part, ToolResultPart):
+        raise InvalidValue("A call's result is a message of role 'tool' with one ToolResultPart.")
+    hold_turn(tx, lease, turn_id=turn_id)
+    if turns.get_step(tx, turn_id=turn_id, call_id=part.call_id).result_seq is not None:
+        return AlreadyEnded()
+    appended = append_held(tx, lease, result, turn_id=turn_id)
+    turns.end_step(tx, turn_id=turn_id, call_id=part.call_id, state="done", result_seq=appended.seq)
+    feed.add_event(tx, lease.session_id, "step", turn_id)
+    return appended
+
+
+def record_text(tx: Tx, lease: Lease, *, turn_id: TurnId, start: int, text: str) -> None:
+    """Keep a piece of what the turn is saying, for whoever comes back before it is done."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    turns.add_chunk(tx, turn_id, start=start, text=text)
+
+
+def record_prompt(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt_hash: str, tools_hash: str
+) -> None:
+    """Note by content what exactly the turn ran with."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
+
+
+def ask_approval(tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str, question: str, ids: Ids) -> int:
+    """Ask the turn's person about a call, let go of the session, and wait; returns the approval's id."""
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    turns.get_step(tx, turn_id=turn_id, call_id=call_id)
+    if turn.person_id is None or turn.origin is None:
+        raise InvalidValue(f"Turn {turn_id} runs for nobody, so there is nobody to ask about {call_id!r}.")
+    approval_id = approvals.add_approval(
+        tx,
+        session_id=lease.session_id,
+        turn_id=turn_id,
+        call_id=call_id,
+        person_id=turn.person_id,
+        question=question,
+        expires_at=tx.now + APPROVAL_LIFETIME,
+    )
+    turns.wait(tx, turn_id)
+    asked = outbox.add_delivery(
+        tx,
+        address=Address.of(turn.origin),
+        kind="question",
+        parts=(TextPart(text=question),),
+        idempotency_key=ids.token(),
+        session_id=lease.session_id,
+        turn_id=turn_id,
+        reply_to=turn.origin.message_id,
+    )
+    leases.release_lease(tx, lease)
+    feed.add_event(tx, lease.session_id, "delivery", asked)
+    feed.add_event(tx, lease.session_id, "approval", approval_id)
+    feed.add_event(tx, lease.session_id, "turn", turn_id)
+    return approval_id

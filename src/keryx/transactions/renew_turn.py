@@ -1,0 +1,37 @@
+"""Renew a turn's lease and learn what happened meanwhile: a stop, or messages that steer."""
+
+from dataclasses import dataclass
+
+from keryx.domain.lease import Lease
+from keryx.domain.turn import TurnId
+from keryx.store.database import Tx
+from keryx.store.tables import inbox, leases
+from keryx.transactions.hold_turn import hold_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """The turn may go on, until the lease's new time."""
+
+    lease: Lease
+    stop_requested: bool
+    roll_back: bool
+    """The stop is wanted for a new start with what was asked, not for an end."""
+    steering: tuple[inbox.InboxItem, ...]
+    """Messages to join the turn at its next step; each counts as seen only when a step that had it commits."""
+
+
+def renew_turn(tx: Tx, lease: Lease, *, turn_id: TurnId) -> Renewed:
+    """Prolong the lease, or raise ``LeaseLost``."""
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    renewed = leases.renew_lease(tx, lease)
+    said = [item for item in inbox.list_ready(tx, lease.session_id) if item.kind == "message"]
+    stop_requested = turn.stop_requested_at is not None
+    # A message that steers brings along what was said before it: answers keep the order of the questions.
+    last = max((index for index, item in enumerate(said, 1) if item.busy_mode == "steer"), default=0)
+    return Renewed(
+        lease=renewed,
+        stop_requested=stop_requested,
+        roll_back=stop_requested and any(item.busy_mode == "rollback" for item in said),
+        steering=tuple(said[:last]),
+    )

@@ -1,0 +1,529 @@
+"""Every command does what its line of help says, and speaks only of what the chat may hear."""
+
+import pytest
+
+from keryx.clock import HOUR, MINUTE
+from keryx.config import Settings
+from keryx.domain.access import Grant
+from keryx.domain.approval import APPROVAL_LIFETIME
+from keryx.domain.command import COMMANDS, ParsedCommand, parse_command
+from keryx.domain.outbox import NextDelivery
+from keryx.domain.person import Person
+from keryx.domain.process import NoticePolicy
+from keryx.domain.session import SessionId
+from keryx.domain.session_key import SessionKey
+from keryx.domain.settings import Personality
+from keryx.domain.source import LOCAL_CLI, Source
+from keryx.ids import Ids
+from keryx.store.database import Database, Tx
+from keryx.store.tables import access, branches, homes, keys, leases, outbox, people, processes, turns
+from keryx.testing.clock import FakeClock
+from keryx.transactions.change_session import pin, remember, set_personality
+from keryx.transactions.manage_project import archive_project
+from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
+from keryx.transactions.run_command import CommandContext, CommandOutcome, NeedsAnswer, run_command
+from tests.conformance.talk import FAMILY, PHONE, Talk
+
+CLI_KEY = SessionKey("agent:main:local:dm:cli")
+PHONE_KEY = SessionKey("agent:main:telegram:dm:7")
+FAMILY_KEY = SessionKey("agent:main:telegram:group:-1")
+
+
+class Chat:
+    """A place at which somebody gives commands."""
+
+    def __init__(self, talk: Talk, person: Person, key: SessionKey, source: Source) -> None:
+        self.talk = talk
+        self.person = person
+        self.key = key
+        self.source = source
+
+    async def run(self, text: str) -> CommandOutcome:
+        parsed = parse_command(text)
+        assert isinstance(parsed, ParsedCommand)
+
+        def work(tx: Tx) -> CommandOutcome:
+            current = keys.find_key(tx, self.key)
+            assert current is not None
+            context = CommandContext(
+                session_id=SessionId(current.session_id),
+                key=self.key,
+                person=self.person,
+                source=self.source,
+                settings=Settings(),
+                ids=self.talk.ids,
+            )
+            return run_command(tx, parsed, context=context)
+
+        return await self.talk.database.write(work)
+
+    async def reply(self, text: str) -> str:
+        outcome = await self.run(text)
+        assert outcome.needs_answer is None
+        assert outcome.reply is not None
+        return outcome.reply
+
+
+@pytest.fixture
+async def talk(database: Database, ids: Ids) -> Talk:
+    return await Talk.begin(database, ids)
+
+
+@pytest.fixture
+async def chat(talk: Talk) -> Chat:
+    """The owner's terminal, with one exchange behind it."""
+    await talk.session("Figs for dinner", "With ham", key=CLI_KEY)
+    return Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
+
+
+@pytest.fixture
+async def family(talk: Talk) -> Chat:
+    """A group in which Ben, a member, gives commands."""
+    session_id = await talk.session("Hello all", "Hello", key=FAMILY_KEY, source=FAMILY)
+    ben = await talk.stranger()
+    audience_id = (await talk.record(session_id)).audience_id
+    await talk.database.write(lambda tx: people.join_audience(tx, person_id=ben.id, audience_id=audience_id))
+    return Chat(talk, ben, FAMILY_KEY, FAMILY)
+
+
+async def shown(chat: Chat) -> SessionId:
+    record = await chat.talk.database.read(lambda tx: keys.find_key(tx, chat.key))
+    assert record is not None
+    return SessionId(record.session_id)
+
+
+async def test_every_command_of_the_table_answers_something(chat: Chat) -> None:
+    for command in COMMANDS:
+        outcome = await chat.run(f"/{command.name}")
+        assert outcome.reply or outcome.needs_answer or command.name == "retry", command.name
+
+
+async def test_new_and_resume_go_to_and_fro(chat: Chat) -> None:
+    first = await shown(chat)
+    assert await chat.reply("/new") == "Fresh conversation. /resume brings the last one back."
+    assert await shown(chat) != first
+    outcome = await chat.run("/resume")
+    assert outcome.reply == "Going on with 'Figs for dinner'."
+    assert outcome.session_id == first == await shown(chat)
+    assert await chat.reply("/resume") == "There is no other conversation to go on with."
+
+
+async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clock: FakeClock) -> None:
+    first = await shown(chat)
+    clock.advance(2 * HOUR)
+    other = await chat.talk.session("Rome trip", "Nice")
+    pinned = await chat.talk.session("Pinned one")
+    await chat.talk.database.write(lambda tx: pin(tx, pinned, person_id=chat.person.id))
+    assert (await chat.reply("/sessions")).splitlines() == [
+        "1. * Pinned one (1 messages, less than a minute ago)",
+        "2. Rome trip (2 messages, less than a minute ago)",
+        "3. → Figs for dinner (2 messages, 2 h ago)",
+        "/resume <number> goes on with one.",
+    ]
+    assert (await chat.run("/resume 2")).session_id == other
+    assert (
+        await chat.reply("/resume 9")
+        == "There is no number 9. /sessions lists the conversations with their numbers."
+    )
+    assert (await chat.run(f"/resume {first}")).session_id == first
+    assert (await chat.run("/resume rome TRIP")).session_id == other
+    assert (await chat.run("/resume figs")).session_id == first
+    assert (await chat.run("/resume trip")).session_id == other
+    assert (
+        await chat.reply("/resume oslo")
+        == "There is no conversation called 'oslo' here. /sessions lists them."
+    )
+    again = await chat.talk.session("Rome trip")
+    answer = await chat.reply("/resume rome trip")
+    assert answer.startswith("Several conversations are called so")
+    assert again in answer
+    assert other in answer
+
+
+async def test_an_empty_list_is_said(talk: Talk) -> None:
+    await talk.session(key=CLI_KEY)
+    chat = Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
+    assert await chat.reply("/sessions") == "There are no conversations yet."
+
+
+async def test_a_group_hears_nothing_of_private_conversations(chat: Chat, family: Chat) -> None:
+    answer = await family.reply("/sessions")
+    assert "Figs" not in answer
+    assert "Hello all" in answer
+    private = await shown(chat)
+    assert "There is no conversation called" in await family.reply(f"/resume {private}")
+    in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
+    assert "There is no conversation called" in await in_group.reply("/resume figs")
+
+
+async def test_attach_and_detach(chat: Chat) -> None:
+    phone_id = await chat.talk.session("On the phone", key=PHONE_KEY, source=PHONE)
+    assert await chat.reply("/attach") == "Say which: /attach <number, name or id>. /sessions lists them."
+    assert "There is no conversation called" in await chat.reply("/attach nothing")
+    assert (await chat.reply("/detach")).startswith("This conversation is held nowhere else")
+    assert await chat.reply("/attach on the") == "This chat is now part of 'On the phone'. /detach ends that."
+    assert await shown(chat) == phone_id
+    assert "Held in 2 places." in await chat.reply("/status")
+    assert (
+        await chat.reply("/attach figs")
+        == "That conversation is not open anywhere. /resume goes on with it here."
+    )
+    assert await chat.reply("/detach") == "This chat has left the conversation and has a fresh one."
+    assert await shown(chat) != phone_id
+
+
+async def test_fork_goes_on_in_a_new_conversation(chat: Chat) -> None:
+    first = await shown(chat)
+    outcome = await chat.run("/fork")
+    assert outcome.reply == "This is a fork now; /resume brings back where it came from."
+    assert outcome.session_id == await shown(chat) != first
+    assert await chat.talk.texts(outcome.session_id) == ["Figs for dinner", "With ham"]
+
+
+async def test_undo_and_redo(chat: Chat) -> None:
+    await chat.talk.say(await shown(chat), "And wine?", "Red")
+    assert await chat.reply("/undo") == "Took back the last turn; 2 messages are left. /redo brings it back."
+    assert await chat.reply("/redo") == "Back again: 4 messages."
+    assert (
+        await chat.reply("/undo 2")
+        == "Took back the last 2 turns; 0 messages are left. /redo brings it back."
+    )
+    assert await chat.reply("/undo") == "There is not that much to take back."
+    assert "give a number of turns" in await chat.reply("/undo many")
+    await chat.run("/new")
+    assert await chat.reply("/redo") == "Nothing was taken back here."
+    assert await chat.reply("/retry") == "There is nothing to answer again."
+
+
+async def test_retry_says_nothing_but_has_the_message_answered(chat: Chat) -> None:
+    session_id = await shown(chat)
+    outcome = await chat.run("/retry")
+    assert (outcome.reply, outcome.needs_answer) == (None, None)
+    await chat.talk.answer(session_id, "With cheese")
+    assert await chat.talk.texts(session_id) == ["Figs for dinner", "With cheese"]
+
+
+async def test_what_needs_more_than_the_store_is_left_to_the_surface(chat: Chat) -> None:
+    for text, wanted in {
+        "/search figs": NeedsAnswer(kind="search", argument="figs"),
+        "/platforms": NeedsAnswer(kind="platforms", argument=""),
+        "/compress dinner": NeedsAnswer(kind="compress", argument="dinner"),
+        "/personality pirate": NeedsAnswer(kind="personality", argument="pirate"),
+    }.items():
+        assert (await chat.run(text)).needs_answer == wanted
+    assert await chat.reply("/search") == "Say what to look for: /search <words>."
+
+
+async def test_stop_ends_what_runs(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/stop") == "Nothing is running here."
+    await chat.talk.ask(session_id, "go", ref="1")
+    begun = await chat.talk.turn(session_id)
+    assert "A turn is running" in await chat.reply("/undo")
+    assert "The agent is working." in await chat.reply("/status")
+    assert "1 not answered yet." in await chat.reply("/status")
+    assert await chat.reply("/stop") == "Stopping."
+    turn = await chat.talk.database.read(lambda tx: turns.get_turn(tx, begun.turn_id))
+    assert turn.stop_requested_at is not None
+
+
+async def test_title(chat: Chat) -> None:
+    assert await chat.reply("/title") == "This conversation is called 'Figs for dinner'."
+    assert await chat.reply("/title  My   dinner") == "This conversation is now called 'My dinner'."
+    await chat.run("/new")
+    assert await chat.reply("/title") == "It has no title yet."
+
+
+async def test_model_and_personality(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/model") == "The configured model answers here."
+    assert await chat.reply("/model big-1") == "From the next turn on, big-1 answers here."
+    assert await chat.reply("/model") == "The model here is big-1."
+    assert await chat.reply("/model none") == "From the next turn on, the configured model answers here."
+    assert await chat.reply("/personality") == "The configured personality speaks here."
+    pirate = Personality(name="Pirate", text="Arr")
+    await chat.talk.database.write(
+        lambda tx: set_personality(tx, session_id, pirate, person_id=chat.person.id)
+    )
+    assert await chat.reply("/personality") == "Here speaks Pirate."
+    assert (await chat.reply("/personality none")).endswith("the configured personality speaks here.")
+    assert (await chat.talk.record(session_id)).personality is None
+
+
+async def test_project(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert (await chat.reply("/project")).startswith("This conversation is in no project of yours.")
+    assert await chat.reply("/project  Rome  trip") == "This conversation is now in the project 'Rome trip'."
+    assert await chat.reply("/project") == "This conversation is in the project 'Rome trip'."
+    project_id = (await chat.talk.record(session_id)).project_id
+    assert project_id is not None
+    await chat.talk.database.write(lambda tx: archive_project(tx, project_id, person_id=chat.person.id))
+    assert (await chat.reply("/project")).startswith("This conversation is in no project of yours.")
+    await chat.reply("/project Rome trip")
+    assert (await chat.talk.record(session_id)).project_id == project_id
+    assert await chat.reply("/project none") == "This conversation is in no project now."
+    assert "100 characters" in await chat.reply("/project " + "x" * 101)
+
+
+async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/memory") == "Nothing is remembered yet."
+
+    def note(tx: Tx) -> None:
+        for number in range(21):
+            remember(tx, session_id, f"Fig {number}", person_id=chat.person.id)
+
+    await chat.talk.database.write(note)
+    answer = (await chat.reply("/memory")).splitlines()
+    assert answer[0] == "- Fig 20"
+    assert answer[-1] == "… and 1 more; name words to find them."
+    assert await chat.reply("/memory FIG 0") == "- Fig 20\n- Fig 10\n- Fig 0"
+    assert await chat.reply("/memory plum") == "Nothing is remembered about that."
+    assert await family.reply("/memory") == "Nothing is remembered yet."
+
+
+async def test_usage(chat: Chat) -> None:
+    assert await chat.reply("/usage") == (
+        "This conversation: 4 tokens in (0 cached), 2 out, 0 tool calls, cost 0.0000."
+    )
+
+
+async def test_status(chat: Chat, clock: FakeClock) -> None:
+    session_id = await shown(chat)
+    clock.advance(5 * MINUTE)
+    assert await chat.reply("/status") == (
+        f"Figs for dinner ({session_id})\n2 messages; last active 5 min ago.\nNothing is running."
+    )
+    await chat.run("/new")
+    assert (await chat.reply("/status")).startswith("Untitled (")
+
+
+async def test_why_tells_the_fate_of_the_last_message_and_its_answer(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/why") == "No message has come in yet.\nNo answer has gone out yet."
+    await chat.talk.ask(session_id, "go", ref="1", source=PHONE)
+    assert "waits for its turn." in await chat.reply("/why")
+    await chat.talk.answer(session_id, "gone")
+    assert "was answered (turn" in await chat.reply("/why")
+    assert "waits to be sent on telegram." in await chat.reply("/why")
+    await chat.talk.database.write(_fail_delivery)
+    assert (
+        "could not be sent on telegram after 2 attempts; it may have been shown twice: chat is gone."
+        in await chat.reply("/why")
+    )
+
+
+def _fail_delivery(tx: Tx) -> None:
+    for after in (
+        NextDelivery(state="ready", due_at=tx.now, maybe_repeated=True, reason="no receipt"),
+        NextDelivery(state="dead", reason="chat is gone"),
+    ):
+        [delivery] = outbox.list_due(tx, platform="telegram", account="", limit=10)
+        assert outbox.claim(tx, delivery.id, holder="g", epoch=1)
+        assert outbox.record(tx, outbox.get_delivery(tx, delivery.id), after)
+
+
+async def test_why_tells_of_the_reset_a_conversation_began_with(chat: Chat) -> None:
+    old = await shown(chat)
+    await chat.run("/new")
+    new = await shown(chat)
+    await chat.talk.database.write(
+        lambda tx: branches.add_link(tx, kind="reset", to_session_id=new, from_session_id=old)
+    )
+    assert f"began by a reset less than a minute ago; /resume {old} brings" in await chat.reply("/why")
+
+
+async def test_processes(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/processes") == "This conversation has no background processes."
+
+    def start(tx: Tx) -> None:
+        first, second = [
+            processes.add_process(
+                tx,
+                session_id=session_id,
+                owner_id=chat.person.id,
+                notice=NoticePolicy(),
+                command=command,
+                workspace=None,
+                backend="local",
+                has_pty=0,
+                pins_until_at=None,
+            )
+            for command in ("make  all", "sleep 9")
+        ]
+        assert second > first
+        processes.end_process(tx, first, state="exited", exit_code=2, output_bytes=0)
+
+    await chat.talk.database.write(start)
+    lines = (await chat.reply("/processes")).splitlines()
+    assert [line.split(". ", 1)[1] for line in lines] == [
+        "sleep 9: running, less than a minute ago",
+        "make all: exited with 2, less than a minute ago",
+    ]
+
+
+async def test_schedules_are_made_listed_and_ended(chat: Chat, family: Chat) -> None:
+    assert (await chat.reply("/schedule")).startswith("Nothing is scheduled.")
+    assert (await chat.reply("/schedule when")).startswith("/schedule knows list, add and remove.")
+    assert (await chat.reply("/schedule add every 2h")).startswith("Say when and what.")
+    made = await chat.reply("/schedule add every 2h | look at the mail")
+    number = made.removeprefix("Scheduled as number ").split(";")[0]
+    assert made.endswith("UTC.")
+    assert await chat.reply("/schedule add every 2h | look at the mail") == (
+        "There is a schedule 'look at the mail' already; say the task in other words."
+    )
+    assert "wrong number of fields" in await chat.reply("/schedule add never | x")
+    assert (await chat.reply("/schedule list")).splitlines()[
+        0
+    ] == f"{number}. look at the mail: every 2h, next in 2 h"
+    assert (
+        await chat.reply("/schedule remove") == "Say which: /schedule remove <number>. /schedule lists them."
+    )
+    in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
+    assert (await in_group.reply("/schedule")).startswith("Nothing is scheduled.")
+    assert (await in_group.reply("/schedule add @daily | say good night")).startswith("Scheduled")
+    assert "say good night" in await in_group.reply("/schedule")
+    assert await chat.reply(f"/schedule remove {number}") == "'look at the mail' will not run again."
+    assert await chat.reply(f"/schedule remove {number}") == "'look at the mail' had ended already."
+    assert "no schedule" in (await family.reply(f"/schedule remove {number}")).lower()
+
+
+async def ask_approval(talk: Talk, session_id: SessionId, *, ref: str, question: str, person_id: int) -> int:
+    await talk.ask(session_id, "do it", ref=ref)
+    begun = await talk.turn(session_id)
+
+    def wait(tx: Tx) -> int:
+        row = tx.row(
+            "approvals.add",
+            session_id=session_id,
+            turn_id=begun.turn_id,
+            call_id=ref,
+            person_id=person_id,
+            question=question,
+            expires_at=tx.now + APPROVAL_LIFETIME,
+        )
+        assert row is not None
+        turns.wait(tx, begun.turn_id)
+        leases.release_lease(tx, begun.lease)
+        return int(row[0])
+
+    return await talk.database.write(wait)
+
+
+async def test_approve_and_deny(chat: Chat, clock: FakeClock) -> None:
+    session_id = await shown(chat)
+    assert await chat.reply("/approve") == "Nothing waits for your answer here."
+    first = await ask_approval(
+        chat.talk, session_id, ref="1", question="Send the mail?", person_id=chat.person.id
+    )
+    assert await chat.reply("/approve what") == (
+        f"{first}. Send the mail?\nGive the number of one: /approve <number> or /deny <number>."
+    )
+    assert "The agent is waiting for you." in await chat.reply("/status")
+    assert await chat.reply("/deny") == "Refused."
+    assert await chat.reply(f"/approve {first}") == "That was denied already."
+    assert "no approval" in (await chat.reply("/approve 99999")).lower()
+    ben = await chat.talk.stranger()
+    await chat.reply("/stop")
+    second = await ask_approval(chat.talk, session_id, ref="2", question="Sure?", person_id=ben.id)
+    assert await chat.reply(f"/approve {second}") == "That question was not put to you."
+    await chat.reply("/stop")
+    third = await ask_approval(chat.talk, session_id, ref="3", question="Now?", person_id=chat.person.id)
+    clock.advance(APPROVAL_LIFETIME)
+    assert await chat.reply(f"/approve {third}") == "That question has expired; the agent was told so."
+    await chat.reply("/stop")
+    await ask_approval(chat.talk, session_id, ref="4", question="And now?", person_id=chat.person.id)
+    assert await chat.reply("/approve") == "Allowed."
+
+
+async def test_sethome(chat: Chat, family: Chat) -> None:
+    assert await family.reply("/sethome") == "/sethome is not for you here."
+    in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
+    assert await in_group.reply("/sethome") == "This chat is now the home channel of telegram."
+    known = await chat.talk.database.read(homes.list_homes)
+    assert known["telegram"].address.chat_id == "-1"
+
+
+async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: Chat) -> None:
+    assert await family.reply("/link") == "Others read this chat: use /link in a direct message."
+    offered = await chat.reply("/link")
+    code = offered.removeprefix("Your code is ").split(".")[0]
+    assert "within 1 h" in offered
+    assert await chat.reply(f"/link {code}") == "Both accounts were yours already."
+    code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    bens = Source(platform="signal", chat_id="b", chat_type="dm", user_id="b")
+    key = SessionKey("agent:main:signal:dm:b")
+    await chat.talk.session("x", key=key, source=bens)
+    ben = Chat(chat.talk, family.person, key, bens)
+    assert "letters and digits" in await ben.reply("/link no-code")
+    assert await ben.reply("/link AAAAAAAA") == "That code is not good: check it, or get a new one."
+    assert await ben.reply(f"/link {code}") == "This account and CLI terminal are both owner now."
+
+
+async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Chat) -> None:
+    bens = Source(platform="signal", chat_id="b", chat_type="dm", user_id="b")
+    key = SessionKey("agent:main:signal:dm:b")
+    await chat.talk.session("x", key=key, source=bens)
+    ben = Chat(chat.talk, await chat.talk.stranger(), key, bens)
+    code = (await ben.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    assert (await chat.reply(f"/link {code}")).startswith("You may do more here than there")
+    code = (await ben.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    await chat.talk.database.write(lambda tx: access.block(tx, ben.person.id))
+    assert (await chat.reply(f"/link {code}")).startswith("One of the two accounts may not speak")
+    for _ in range(4):
+        await chat.reply("/link AAAAAAAA")
+    assert await chat.reply("/link AAAAAAAA") == "Too many wrong codes: try again in 1 h."
+
+
+async def test_pair_lets_strangers_in_or_not(chat: Chat) -> None:
+    async def stranger_asks(user_id: str) -> PairingOffered:
+        source = Source(
+            platform="signal", chat_id=user_id, chat_type="dm", user_id=user_id, user_name=f"U{user_id}"
+        )
+        outcome = await chat.talk.database.write(lambda tx: offer_pairing(tx, source, chat.talk.ids))
+        assert isinstance(outcome, PairingOffered)
+        return outcome
+
+    assert await chat.reply("/pair") == "Nobody asks to be let in."
+    assert (await chat.reply("/pair approve")).startswith("/pair approve <number or code>")
+    first, second, third = [await stranger_asks(user_id) for user_id in "123"]
+    assert (await chat.reply("/pair")).splitlines()[0] == (
+        f"{first.request_no}. U1 on signal, less than a minute ago"
+    )
+    assert await chat.reply(f"/pair approve {first.request_no}") == "U1 is let in as a member."
+    assert await chat.reply(f"/pair approve {first.request_no}") == (
+        "No such request waits: it was answered, or its hour is over."
+    )
+    assert await chat.reply(f"/pair approve {second.code}") == "U2 is let in as a member."
+    assert await chat.reply("/pair approve AAAAAAAA") == "That code is not good: check it, or get a new one."
+    assert await chat.reply(f"/pair deny {third.request_no}") == "That stranger stays outside."
+    assert (await chat.reply(f"/pair deny {third.request_no}")).startswith("No such request waits")
+    due = await chat.talk.database.read(
+        lambda tx: outbox.list_due(tx, platform="signal", account="", limit=9)
+    )
+    assert [delivery.chat_id for delivery in due] == ["1", "2"]
+
+
+async def test_help_shows_what_this_person_may_use_here(chat: Chat, family: Chat) -> None:
+    assert "/sethome: " in await chat.reply("/help")
+    assert "/sethome: " not in await family.reply("/help")
+    assert await chat.reply("/help undo") == "/undo [turns]: Take back the last turn, or several."
+    assert await chat.reply("/help /reset") == "/new: Start a fresh conversation here. Also: /reset."
+    assert await chat.reply("/help unod") == (
+        "There is no command /unod. Did you mean /undo? /help lists them all."
+    )
+    assert (await family.reply("/help pair")).startswith("There is no command /pair.")
+
+
+async def test_a_grant_opens_and_closes_commands(family: Chat) -> None:
+    taken = Grant(role="member", kind="command", name="usage", allow=False)
+    given = Grant(role="member", kind="command", name="sethome", platform="telegram")
+
+    def grant(tx: Tx) -> None:
+        access.set_grant(tx, taken)
+        access.set_grant(tx, given)
+
+    await family.talk.database.write(grant)
+    assert await family.reply("/usage") == "/usage is not for you here."
+    assert await family.reply("/sethome") == "This chat is now the home channel of telegram."

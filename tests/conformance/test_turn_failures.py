@@ -1,0 +1,132 @@
+"""Failing turns: told where the question came from, tried again in order, and never in the way of others."""
+
+import pytest
+
+from keryx.clock import DAY, HOUR, MINUTE
+from keryx.domain.inbox import ATTEMPTS_MAX
+from keryx.domain.message import TextPart, text_message
+from keryx.domain.route import ORIGIN, Address
+from keryx.domain.schedule_plan import SchedulePlan
+from keryx.domain.turn import UNKNOWN_RESULT
+from keryx.store.database import Database
+from keryx.store.tables import schedules, sessions
+from keryx.testing.builders import dm, group
+from keryx.testing.clock import FakeClock
+from keryx.transactions.fail_turn import Failure
+from keryx.transactions.fire_schedule import fire_schedule
+from keryx.transactions.manage_schedule import Scheduled, create_schedule
+from tests.conformance.acting import ask, call, fail, outputs, result, start
+from tests.conformance.stage import Stage
+
+
+@pytest.fixture
+async def stage(database: Database, clock: FakeClock) -> Stage:
+    stage = Stage(database=database, clock=clock)
+    await stage.meet("ana")
+    return stage
+
+
+async def test_a_failure_is_told_where_the_question_came_from(stage: Stage) -> None:
+    accepted = await stage.accept("one", source=group())
+    begun = await stage.begin()
+    partial = text_message("assistant", "The answer is")
+    assert await fail(stage, begun, Failure(reason="the model is gone"), partial) == "failed"
+    assert await stage.said() == [("telegram:family", "I could not answer: the model is gone")]
+    assert await stage.fate(accepted) == "failed"
+    assert (await stage.item(accepted.inbox_id)).state == "dead"
+    assert await stage.texts(accepted.session_id) == ["one", "The answer is"]
+    turn = await stage.turn(begun)
+    assert (turn.state, turn.reason) == ("failed", "the model is gone")
+
+
+async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
+    await stage.accept("one")
+    to = [Address(platform="signal", chat_id="ops")]
+    await fail(stage, await stage.begin(), Failure(reason="no", to=to))
+    assert await stage.said("signal") == [("signal:ops", "I could not answer: no")]
+    assert await stage.said() == []
+
+
+async def test_a_retry_waits_for_its_time_and_so_does_what_came_behind(stage: Stage) -> None:
+    first = await stage.accept("one")
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "idempotent"), ("b", "once"))
+    await start(stage, begun, "b")
+    retry_at = stage.clock.now() + MINUTE
+    assert await fail(stage, begun, Failure(reason="busy", retry_at=retry_at)) == "again"
+    assert await stage.said() == []
+    second = await stage.accept("two")
+    assert await stage.begin_if_any() is None
+    # Put off, so that it does not stand in the way of others.
+    assert (await stage.item(second.inbox_id)).ready_at == retry_at
+    stage.clock.advance(MINUTE)
+    again = await stage.begin()
+    assert ([item.id for item in again.answers], again.resumed) == ([first.inbox_id], True)
+    assert outputs(await stage.transcript(first.session_id)) == [UNKNOWN_RESULT]
+    await stage.finish(again, "1")
+    await stage.finish(await stage.begin(), "2")
+    assert [text for _, text in await stage.said()] == ["1", "2"]
+
+
+async def test_an_interruption_does_not_wait_for_a_retry(stage: Stage) -> None:
+    await stage.accept("one")
+    begun = await stage.begin()
+    await fail(stage, begun, Failure(reason="busy", retry_at=stage.clock.now() + DAY))
+    await stage.accept("!stop two")
+    assert len((await stage.begin()).answers) == 2
+
+
+async def test_after_too_many_tries_a_retry_is_a_failure(stage: Stage) -> None:
+    accepted = await stage.accept("one")
+    outcomes = []
+    for _ in range(ATTEMPTS_MAX):
+        begun = await stage.begin()
+        outcomes.append(await fail(stage, begun, Failure(reason="busy", retry_at=stage.clock.now())))
+    assert outcomes == ["again"] * (ATTEMPTS_MAX - 1) + ["failed"]
+    assert await stage.fate(accepted) == "failed"
+    assert [text for _, text in await stage.said()] == ["I could not answer: busy"]
+
+
+async def test_eight_sessions_that_must_wait_do_not_hold_up_a_ninth(stage: Stage) -> None:
+    for number in range(8):
+        await stage.meet(f"user{number}")
+        await stage.accept(f"hello {number}", source=dm(f"user{number}"))
+        begun = await stage.begin()
+        await call(stage, begun, ("c", "ask"))
+        await ask(stage, begun)
+        await stage.accept(f"well? {number}", source=dm(f"user{number}"))
+    accepted = await stage.accept("hello")
+    assert (await stage.begin()).lease.session_id == accepted.session_id
+
+
+async def test_counters_hold_over_every_end(stage: Stage) -> None:
+    accepted = await stage.accept("one")
+    session: sessions.SessionRecord | None = None
+    for _ in range(2):
+        begun = await stage.begin()
+        await call(stage, begun, ("a", "pure"))
+        await result(stage, begun, "a")
+        await fail(stage, begun, Failure(reason="busy", retry_at=stage.clock.now()))
+        session = await stage.session(accepted.session_id)
+    assert session is not None
+    assert (session.message_count, session.message_total, session.tool_call_count) == (5, 5, 2)
+
+
+async def test_a_fire_ends_as_its_turn_does(stage: Stage) -> None:
+    ana = await stage.meet("hana")
+    plan = SchedulePlan(name="tea", rule="every 1h", zone="UTC", parts=(TextPart(text="Tea?"),), route=ORIGIN)
+    made = await stage.do(lambda tx: create_schedule(tx, plan, person_id=ana.id, origin=dm("hana")))
+    assert isinstance(made, Scheduled)
+    for outcome in ("finished", "failed"):
+        stage.clock.advance(HOUR)
+        await stage.do(lambda tx: fire_schedule(tx, stage.ids))
+        begun = await stage.begin()
+        assert begun.purpose == "schedule"
+        if outcome == "finished":
+            await stage.finish(begun, "Yes.")
+        else:
+            await fail(stage, begun, Failure(reason="no water"))
+        [newest, *_] = await stage.look(lambda tx: schedules.list_fires(tx, made.schedule.id, limit=9))
+        assert newest.state == outcome
+    said = [(each.kind, each.address) for each in await stage.deliveries()]
+    assert said == [("scheduled", "telegram:hana")] * 2
