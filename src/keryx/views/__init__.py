@@ -1,0 +1,1 @@
+"""Read models: what people and programs see, from a read-only transaction."""
