@@ -275,17 +275,7 @@ def search_text(parts: tuple[Part, ...]) -> str:
 
 def preview_of(parts: tuple[Part, ...], limit: int = PREVIEW_LENGTH) -> str:
     """Return one line of at most ``limit`` characters that shows people what the message is about."""
-    if len(parts) == 1:
-        return one_line(_shown(parts[0]), limit)
-    pieces: list[str] = []
-    length = 0
-    for part in parts:
-        piece = one_line(_shown(part), limit)
-        if piece:
-            pieces.append(piece)
-            length += len(piece) + 1
-            if length > limit + 1:
-                break
+    pieces = [piece for part in parts if (piece := one_line(_shown(part), limit))]
     return cut(" ".join(pieces), limit)
 
 

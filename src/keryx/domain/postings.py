@@ -35,6 +35,8 @@ DAMAGED: Final = "The search index is damaged. It is built anew from the message
 _HEAD: Final = struct.Struct("<IH")
 _PARTS: Final = struct.Struct("<II")
 _LOW: Final = 0 if byteorder == "little" else 1
+_WIDTHS: Final = {ord(code): struct.Struct(f"={code}") for code in "IQ"}
+_LENGTH: Final = struct.Struct("=H")
 _BASES: Final = struct.Struct("<qqBB")
 
 
@@ -234,29 +236,38 @@ def pack_columns(columns: Columns) -> bytes:
 
 
 class Chunk:
-    """One chunk of columns that was read."""
+    """One chunk of columns that was read; single documents are picked out of the bytes."""
 
-    __slots__ = ("_id_base", "_ids", "_time_base", "_times", "lengths")
+    __slots__ = ("_data", "_id_base", "_id_code", "_lengths_at", "_time_base", "_time_code", "_times_at")
 
     def __init__(self, data: bytes) -> None:
-        self._id_base, self._time_base, id_code, time_code = _BASES.unpack_from(data)
-        self._ids, self._times, self.lengths = array(chr(id_code)), array(chr(time_code)), array("H")
-        count = (len(data) - _BASES.size) // sum(
-            column.itemsize for column in (self._ids, self._times, self.lengths)
-        )
-        at = _BASES.size
-        for column in (self._ids, self._times, self.lengths):
-            column.frombytes(data[at : at + count * column.itemsize])
-            at += count * column.itemsize
+        try:
+            self._id_base, self._time_base, id_code, time_code = _BASES.unpack_from(data)
+            self._id_code, self._time_code = _WIDTHS[id_code], _WIDTHS[time_code]
+        except (struct.error, KeyError) as damage:
+            raise StoreCorrupt(DAMAGED) from damage
+        self._data = data
+        count = (len(data) - _BASES.size) // (self._id_code.size + self._time_code.size + _LENGTH.size)
+        self._times_at = _BASES.size + count * self._id_code.size
+        self._lengths_at = self._times_at + count * self._time_code.size
 
     def key(self, index: int) -> tuple[int, int]:
         """Return (time, id) of one document, by which documents are ordered."""
-        return self._time_base + self._times[index], self._id_base + self._ids[index]
+        (id_,) = self._id_code.unpack_from(self._data, _BASES.size + index * self._id_code.size)
+        (time,) = self._time_code.unpack_from(self._data, self._times_at + index * self._time_code.size)
+        return self._time_base + time, self._id_base + id_
+
+    def length(self, index: int) -> int:
+        """Return how many words one document has."""
+        (length,) = _LENGTH.unpack_from(self._data, self._lengths_at + index * _LENGTH.size)
+        return int(length)
 
     def columns(self) -> Columns:
         """Return all of it."""
-        ids = [self._id_base + each for each in self._ids]
-        return Columns(ids, [self._time_base + each for each in self._times], self.lengths)
+        count = (len(self._data) - self._lengths_at) // _LENGTH.size
+        keys = [self.key(index) for index in range(count)]
+        lengths = [self.length(index) for index in range(count)]
+        return Columns([id_ for _, id_ in keys], [time for time, _ in keys], lengths)
 
 
 def _offsets(numbers: Sequence[int]) -> tuple[bytes, str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keryx.domain.graphemes import cut, safe_end
+from keryx.domain.graphemes import cut, one_line, safe_end
 
 FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
 FLAG = "\U0001f1ee\U0001f1f9"
@@ -57,3 +57,19 @@ def test_a_long_text_ends_with_an_ellipsis_within_the_limit() -> None:
 def test_a_cut_text_is_never_longer_than_the_limit(text: str, limit: int) -> None:
     assert len(cut(text, limit)) <= limit
     assert text.startswith(cut(text, limit).removesuffix("…")) or len(text) <= limit
+
+
+def test_one_line_folds_white_space_and_cuts() -> None:
+    assert one_line("  a\n\tb  ", 10) == "a b"
+    assert one_line("word " * 50, 9) == "word wor…"
+    assert one_line("", 5) == ""
+
+
+def test_one_line_looks_behind_any_amount_of_white_space() -> None:
+    assert one_line(" " * 5000 + "end", 10) == "end"
+    assert one_line("a" + "\n" * 5000 + "b", 10) == "a b"
+
+
+@given(st.text(alphabet="ab \n\u0301", max_size=400), st.integers(min_value=1, max_value=20))
+def test_one_line_is_the_cut_of_the_whole_folded_text(text: str, limit: int) -> None:
+    assert one_line(text, limit) == cut(" ".join(text.split()), limit)

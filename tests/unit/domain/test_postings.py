@@ -131,6 +131,9 @@ def test_a_damaged_block_says_so() -> None:
             Block(damaged)
     with pytest.raises(StoreCorrupt):
         assert Block(whole[:-6]).counts
+    for damaged in (b"", b"\xff" * 40):
+        with pytest.raises(StoreCorrupt):
+            Chunk(damaged)
 
 
 def test_blocks_stay_small_and_a_frequent_term_has_its_own() -> None:
@@ -156,6 +159,7 @@ def test_columns_are_read_back_as_they_were_packed(rows: list[tuple[int, int, in
     columns = chunk.columns()
     assert (list(columns.ids), list(columns.times), list(columns.lengths)) == (ids, times, lengths)
     assert [chunk.key(index) for index in range(len(rows))] == list(zip(times, ids, strict=True))
+    assert [chunk.length(index) for index in range(len(rows))] == lengths
 
 
 def test_documents_are_numbered_by_time() -> None:

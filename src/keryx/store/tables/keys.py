@@ -50,11 +50,6 @@ def point_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audie
     )
 
 
-def remove_key(tx: Tx, key: SessionKey) -> None:
-    """Forget a key, so that the next message with it opens a session."""
-    tx.run("keys.remove", key=key)
-
-
 def list_keys(tx: ReadTx, session_id: str) -> list[KeyRecord]:
     """Return the surfaces on which a session is the current one, oldest first."""
     return [KeyRecord._make(row) for row in tx.rows("keys.list_of_session", session_id=session_id)]

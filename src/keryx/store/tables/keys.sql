@@ -15,10 +15,6 @@ INSERT INTO session_keys (key, session_id, source, audience_id, since_at)
 VALUES (:key, :session_id, :source, :audience_id, :now)
 ON CONFLICT (key) DO NOTHING
 
--- name: keys.remove
--- The next message with this key opens a session.
-DELETE FROM session_keys WHERE key = :key
-
 -- name: keys.list_of_session
 -- The surfaces on which a session is the current one, oldest first.
 SELECT key, session_id, source, audience_id, since_at FROM session_keys WHERE session_id = :session_id ORDER BY since_at, key

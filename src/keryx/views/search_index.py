@@ -1,0 +1,338 @@
+"""Walking the index: which documents may answer a query, newest first.
+
+The index only proposes: every set returned here holds at least the documents that answer, and the text decides.
+Segments are read newest first and only as far as somebody asks for more.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
+
+from keryx.clock import Micros
+from keryx.domain.docsets import AnyOf, DocSet, Kept, Runs, everything, intersect, subtract, unite
+from keryx.domain.phrases import Phrase, Standing
+from keryx.domain.postings import CHUNK, SCOPE, TERM_MAX, Block, Chunk, Posting
+from keryx.domain.search_query import All, Not, Query, Words
+from keryx.domain.segment import scope_docs
+from keryx.store.database import ReadTx
+from keryx.store.tables import search
+from keryx.store.tables.search import SegmentRow
+
+Key: TypeAlias = tuple[Micros, int]
+"""(time, id): the order of documents everywhere. A session's card has an id below zero."""
+
+STAGES: Final = (600, 4_000, 32_000, 256_000)
+"""Documents of the segments that are asked first, next and after that; then all the rest at once."""
+LOOKUPS_MAX: Final = 16
+"""Up to so many scope terms are looked up one by one; for more the whole range of their kind is read."""
+EXCLUSIVE: Final = "sapr"
+"""Kinds of scope terms of which a document has one at most: session, audience, platform, role."""
+READ_AHEAD: Final = 24
+_FIRST: Final = -(1 << 62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeGroup:
+    """Documents that have any of ``terms``, which are of one kind; with ``negated`` those that have none."""
+
+    terms: tuple[str, ...]
+    negated: bool = False
+    is_narrow: bool = False
+    """Whether it leaves so few documents that it is worth asking first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to look for in the index; ``before`` is exclusive, ``after`` inclusive."""
+
+    query: Query
+    scopes: tuple[ScopeGroup, ...] = ()
+    before: Key | None = None
+    after: Micros | None = None
+
+
+class Candidate(NamedTuple):
+    """A document that may answer."""
+
+    key: Key
+    segment_id: int
+    doc: int
+
+
+class IndexReader:
+    """One query's look at the index; what was read once is kept until it ends."""
+
+    def __init__(self, tx: ReadTx, plan: Plan) -> None:
+        self._tx = tx
+        self._plan = plan
+        self._chunks: dict[int, dict[int, Chunk]] = {}
+        self._postings: dict[tuple[int, str], Posting] = {}
+        self._prefixes: dict[tuple[int, str], DocSet] = {}
+        self._blocks: dict[int, Block] = {}
+        self._block_ids: dict[tuple[int, str], int] = {}
+        self._doc_counts: dict[int, int] = {}
+
+    def newest(self) -> Iterator[Candidate]:
+        """Yield all candidates, newest first; none of an index in another format, which will be built anew."""
+        segments = [] if search.covered(self._tx) is None else search.list_segments(self._tx)
+        self._doc_counts = {each.segment_id: each.doc_count for each in segments}
+        stages = deque(_stages([each for each in segments if self._may_hold(each)]))
+        heap: list[tuple[Key, int, _Walk]] = []
+        while heap or stages:
+            if stages and (not heap or -heap[0][0][0] <= stages[0][0].last_at):
+                for segment, docs in self._evaluate(stages.popleft()):
+                    walk = _Walk(segment, iter(reversed(self._cut(segment, docs))))
+                    # Not looked at yet, so it stands where its newest document could stand at most.
+                    heappush(heap, ((-segment.last_at, _FIRST), segment.segment_id, walk))
+                continue
+            _, _, walk = heappop(heap)
+            others = -heap[0][0][0] if heap else _FIRST
+            if stages:
+                others = max(others, stages[0][0].last_at)
+            while walk.ahead and (walk.ahead[0].key[0] > others or walk.is_next):
+                walk.is_next = False
+                yield walk.ahead.popleft()
+            if not walk.ahead:
+                self._read_ahead(walk)
+            if walk.ahead:
+                # It goes on from here, or waits until the others have come so far.
+                at, id_ = walk.ahead[0].key
+                walk.is_next = True
+                heappush(heap, ((-at, -id_), walk.segment.segment_id, walk))
+
+    def counts_of(self, words: Words, segment_id: int, docs: Sequence[int]) -> list[int]:
+        """How often ``words`` stand in some documents: of a phrase its rarest token, of a prefix once; for ranking."""
+        last = len(words.key_tokens) - 1
+        counts: list[list[int]] = []
+        for index, (_, token) in enumerate(words.key_tokens):
+            if words.prefix and index == last:
+                among = set(self._prefixes.get((segment_id, token), ()))
+                counts.append([int(doc in among) for doc in docs])
+            else:
+                posting = self._postings.get((segment_id, token[:TERM_MAX]))
+                counts.append([0] * len(docs) if posting is None else posting.counts_of(docs))
+        return counts[0] if len(counts) == 1 else [min(each) for each in zip(*counts, strict=True)]
+
+    def length_of(self, segment_id: int, doc: int) -> int:
+        """How many words a candidate has."""
+        return self._chunks[segment_id][doc // CHUNK].length(doc % CHUNK)
+
+    def _may_hold(self, segment: SegmentRow) -> bool:
+        before, after = self._plan.before, self._plan.after
+        return (before is None or segment.first_at <= before[0]) and (
+            after is None or segment.last_at >= after
+        )
+
+    def _read_ahead(self, walk: "_Walk") -> None:
+        docs = list(islice(walk.docs, walk.stride))
+        walk.stride = min(4 * walk.stride, CHUNK)
+        segment_id = walk.segment.segment_id
+        chunks = self._read_chunks(segment_id, {doc // CHUNK for doc in docs})
+        after = self._plan.after
+        for doc in docs:
+            key = chunks[doc // CHUNK].key(doc % CHUNK)
+            if after is not None and key[0] < after:
+                walk.docs = iter(())
+                return
+            walk.ahead.append(Candidate(key, segment_id, doc))
+
+    def _read_chunks(self, segment_id: int, wanted: set[int]) -> dict[int, Chunk]:
+        known = self._chunks.setdefault(segment_id, {})
+        missing = wanted - known.keys()
+        if missing:
+            known.update(search.find_columns(self._tx, segment_id, missing))
+        return known
+
+    def _cut(self, segment: SegmentRow, docs: DocSet) -> DocSet:
+        """Return the documents that come before the plan's end, found by halving."""
+        before = self._plan.before
+        if before is None or segment.last_at < before[0]:
+            return docs
+        low, high = 0, segment.doc_count
+        while low < high:
+            middle = (low + high) // 2
+            number = middle // CHUNK
+            if self._read_chunks(segment.segment_id, {number})[number].key(middle % CHUNK) < before:
+                low = middle + 1
+            else:
+                high = middle
+        return intersect(docs, range(low))
+
+    def _evaluate(self, segments: Sequence[SegmentRow]) -> Iterator[tuple[SegmentRow, DocSet]]:
+        alternatives = self._plan.query.words.nodes or (All(()),)
+        found = [self._evaluate_all(alternative, segments) for alternative in alternatives]
+        for segment in segments:
+            docs = unite([each[segment.segment_id] for each in found if segment.segment_id in each])
+            if len(docs):
+                yield segment, docs
+
+    def _evaluate_all(self, alternative: All, segments: Sequence[SegmentRow]) -> dict[int, DocSet]:
+        live: dict[int, DocSet] = {each.segment_id: everything(each.doc_count) for each in segments}
+        for condition in _in_order(alternative, self._plan.scopes):
+            match condition:
+                case ScopeGroup():
+                    live = _apply(live, self._scope(condition, list(live)), negated=condition.negated)
+                case _Token():
+                    live = _apply(live, self._token(condition, list(live)), negated=False)
+                case Words():
+                    live = self._phrase(condition, live)
+                case Not(node):
+                    # Only what the index knows for certain may be taken away: a whole token that was not cut.
+                    if len(node.tokens) == 1 and not node.prefix and len(node.tokens[0][1]) < TERM_MAX:
+                        token = _Token(node.tokens[0][1], is_prefix=False)
+                        live = _apply(live, self._token(token, list(live)), negated=True)
+            if not live:
+                break
+        return live
+
+    def _scope(self, group: ScopeGroup, segment_ids: list[int]) -> dict[int, DocSet]:
+        found: dict[int, list[Sequence[int] | Runs]] = {segment_id: [] for segment_id in segment_ids}
+        if len(group.terms) <= LOOKUPS_MAX:
+            for block in search.find_blocks(self._tx, segment_ids, group.terms):
+                posting = self._block(block).find(block.term)
+                if posting is not None:
+                    found[block.segment_id].append(scope_docs(posting.docs))
+        else:
+            wanted, kind = set(group.terms), group.terms[0][:2]
+            for block in search.find_blocks_between(
+                self._tx, segment_ids, term=min(wanted), term_end=max(wanted) + SCOPE
+            ):
+                for term, posting in self._block(block).find_from(kind):
+                    if term in wanted:
+                        found[block.segment_id].append(scope_docs(posting.docs))
+        is_one_of = group.terms[0][1] in EXCLUSIVE if group.terms else False
+        return {
+            segment_id: _any_of(sets, self._doc_counts[segment_id] if is_one_of else None)
+            for segment_id, sets in found.items()
+            if sets
+        }
+
+    def _token(self, token: "_Token", segment_ids: list[int]) -> dict[int, DocSet]:
+        if token.is_prefix:
+            return self._prefixed(token.text, segment_ids)
+        term = token.text[:TERM_MAX]
+        found: dict[int, DocSet] = {}
+        for read in search.find_blocks(self._tx, segment_ids, (term,)):
+            posting = self._block(read).find(term)
+            if posting is not None:
+                found[read.segment_id] = posting.docs
+                self._postings[read.segment_id, term] = posting
+                self._block_ids[read.segment_id, term] = read.block_id
+        return found
+
+    def _prefixed(self, prefix: str, segment_ids: list[int]) -> dict[int, DocSet]:
+        found: dict[int, list[DocSet]] = {segment_id: [] for segment_id in segment_ids}
+        begin = prefix[:TERM_MAX]
+        for read in search.find_blocks_between(
+            self._tx, segment_ids, term=begin, term_end=begin + "\U0010ffff"
+        ):
+            found[read.segment_id].extend(posting.docs for _, posting in self._block(read).find_from(begin))
+        united = {segment_id: unite(sets) for segment_id, sets in found.items()}
+        self._prefixes.update(((segment_id, prefix), docs) for segment_id, docs in united.items())
+        return united
+
+    def _phrase(self, words: Words, live: dict[int, DocSet]) -> dict[int, DocSet]:
+        """Return the documents, which hold all tokens, in which these may stand in order."""
+        whole = words.key_tokens[:-1] if words.prefix else words.key_tokens
+        left: dict[int, DocSet] = {}
+        for segment_id, docs in live.items():
+            standing = []
+            for offset, token in whole:
+                place = (segment_id, token[:TERM_MAX])
+                block_id = self._block_ids[place]
+                standing.append(Standing(offset, self._postings[place], block_id=block_id))
+            left[segment_id] = Kept(docs, Phrase(standing, read=self._positions))
+        return left
+
+    def _positions(self, block_ids: Sequence[int]) -> dict[int, bytes]:
+        return search.find_positions(self._tx, block_ids)
+
+    def _block(self, found: search.FoundBlock) -> Block:
+        block = self._blocks.get(found.block_id)
+        if block is None:
+            block = self._blocks[found.block_id] = Block(found.data)
+        return block
+
+
+@dataclass(slots=True)
+class _Walk:
+    """How far one segment's documents were walked, and the next ones with their keys."""
+
+    segment: SegmentRow
+    docs: Iterator[int]
+    ahead: deque[Candidate] = field(default_factory=deque)
+    stride: int = READ_AHEAD
+    is_next: bool = False
+    """Whether it was its turn when it was put among the others: then its first document is the newest of all."""
+
+
+class _Token(NamedTuple):
+    """One token, or how one begins, wherever it stands."""
+
+    text: str
+    is_prefix: bool
+
+
+def _stages(segments: Sequence[SegmentRow]) -> Iterator[list[SegmentRow]]:
+    """Yield the segments in the order they came, a few small ones first."""
+    sizes = iter(STAGES)
+    size = next(sizes)
+    stage: list[SegmentRow] = []
+    documents = 0
+    for segment in segments:
+        stage.append(segment)
+        documents += segment.doc_count
+        if documents >= size:
+            yield stage
+            stage, documents = [], 0
+            size = next(sizes, 1 << 60)
+    if stage:
+        yield stage
+
+
+def _in_order(alternative: All, scopes: Sequence[ScopeGroup]) -> Iterator[ScopeGroup | _Token | Words | Not]:
+    """Yield the conditions, those first that are likely to leave the least; what is taken away comes last.
+
+    Scopes come after the first whole token: a rare word is then looked for alone, and of a common one only what is in
+    scope is looked at any further.
+    """
+    words = [node for node in alternative.nodes if isinstance(node, Words)]
+    tokens = {
+        _Token(token, is_prefix=node.prefix and index == len(node.key_tokens) - 1)
+        for node in words
+        for index, (_, token) in enumerate(node.key_tokens)
+    }
+    ordered = sorted(tokens, key=lambda token: (token.is_prefix, -len(token.text), token.text))
+    first = [token for token in ordered[:1] if not token.is_prefix]
+    wanted = [group for group in scopes if not group.negated]
+    yield from (group for group in wanted if group.is_narrow)
+    yield from first
+    yield from (group for group in wanted if not group.is_narrow)
+    yield from ordered[len(first) :]
+    yield from (node for node in words if len(node.key_tokens) - node.prefix > 1)
+    yield from (group for group in scopes if group.negated)
+    yield from (node for node in alternative.nodes if isinstance(node, Not))
+
+
+def _any_of(sets: Sequence[Sequence[int] | Runs], doc_count: int | None) -> DocSet:
+    """Return the union of sets that have nothing in common, of a segment of ``doc_count`` documents.
+
+    Whoever may see everything in a segment is not asked document by document.
+    """
+    if doc_count is not None and sum(map(len, sets)) == doc_count:
+        return everything(doc_count)
+    return AnyOf(sets) if len(sets) > 1 else sets[0]
+
+
+def _apply(live: dict[int, DocSet], found: dict[int, DocSet], *, negated: bool) -> dict[int, DocSet]:
+    """Return the live documents that were found, or with ``negated`` those that were not; empty segments go."""
+    left: dict[int, DocSet] = {}
+    for segment_id, docs in live.items():
+        given = found.get(segment_id, ())
+        kept = subtract(docs, given) if negated else intersect(docs, given)
+        if len(kept):
+            left[segment_id] = kept
+    return left
