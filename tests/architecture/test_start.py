@@ -79,3 +79,14 @@ def test_without_arguments_the_help_is_shown(
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         _ = keryx.opne  # type: ignore[attr-defined]
+
+
+def test_the_package_runs_as_a_module() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "keryx", "--version"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert keryx.__version__ in said

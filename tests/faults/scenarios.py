@@ -1,0 +1,402 @@
+"""Every transaction, on the world of ``world.py``: what is run, before each of whose statements the store dies."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from keryx.config import Settings
+from keryx.domain.access import Grant
+from keryx.domain.archive import Archive, MessageLine, SessionLine
+from keryx.domain.command import ParsedCommand, parse_command
+from keryx.domain.message import TextPart, text_message
+from keryx.domain.outbox import Rejected, Sent
+from keryx.domain.person import PersonId
+from keryx.domain.reset import ResetPolicies, ResetPolicy
+from keryx.domain.session_key import SessionKey
+from keryx.domain.settings import ModelSettings, Personality
+from keryx.domain.source import LOCAL_CLI
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.store.tables import approvals, sessions
+from keryx.testing.builders import call_message, dm, group, inbound, result_message
+from keryx.transactions import (
+    accept_message,
+    append_message,
+    begin_turn,
+    branch_session,
+    change_session,
+    cover_messages,
+    cut_session,
+    decide_approval,
+    deliveries,
+    fail_turn,
+    finish_turn,
+    fire_schedule,
+    import_session,
+    keep_blobs,
+    link_accounts,
+    manage_access,
+    manage_project,
+    manage_schedule,
+    open_session,
+    pair_stranger,
+    program_session,
+    purge_session,
+    record_process,
+    record_step,
+    recover,
+    renew_turn,
+    resume_session,
+    run_command,
+)
+from tests.faults.world import BLOB, PLAN, PROCESS, SUMMARY, World
+
+Scenario = Callable[[Tx, World, Ids], object]
+
+RESETTING = Settings(reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=60)))
+NEW_GRANT = Grant(role="guest", kind="command", name="new")
+PAIRING = Settings(pairing_platforms=frozenset({"telegram"}))
+NEW = Personality(name="dry", text="Speak dryly.")
+REPLY = finish_turn.Reply(message=text_message("assistant", "done"))
+ARCHIVE = Archive(
+    session=SessionLine(id="20200101_000000_0000abcd", source=LOCAL_CLI, started_at=1, last_active_at=2),
+    messages=(MessageLine(branch_no=0, seq=1, role="user", body='"hi"', created_at=1),),
+)
+
+
+def _accept(text: str, *, user: str = "ana", settings: Settings | None = None) -> Scenario:
+    message = inbound(text, source=dm(user))
+    judged_by = settings or Settings()
+    return lambda tx, _world, ids: accept_message.accept_message(tx, message, settings=judged_by, ids=ids)
+
+
+def _surface(world: World) -> resume_session.Surface:
+    key = SessionKey("agent:main:telegram:dm:ana")
+    return resume_session.Surface(key=key, source=dm(), person=world.ana)
+
+
+def _command(text: str) -> Scenario:
+    parsed = parse_command(text)
+    assert isinstance(parsed, ParsedCommand)
+
+    def run(tx: Tx, world: World, ids: Ids) -> object:
+        context = run_command.CommandContext(
+            session_id=world.talk,
+            key=_surface(world).key,
+            person=world.ana,
+            source=dm(),
+            settings=Settings(),
+            ids=ids,
+        )
+        return run_command.run_command(tx, parsed, context=context)
+
+    return run
+
+
+def _owner_of(tx: Tx, session_id: str) -> int:
+    return sessions.get_session(tx, session_id).owner_id
+
+
+def _asked(tx: Tx, world: World) -> PersonId:
+    return approvals.get_approval(tx, world.approval_id).person_id
+
+
+def _after(*works: Scenario) -> Scenario:
+    """Run several, of which the last one is what is tried."""
+    return lambda tx, world, ids: [work(tx, world, ids) for work in works]
+
+
+SCENARIOS: dict[str, Scenario] = {
+    # -------------------------------------------------------------------------------- messages and turns
+    "accept_message.accept_message": _accept("hello"),
+    "accept_message.accept_message: first": _accept("hello", user="ana2", settings=PAIRING),
+    "accept_message.accept_message: reset": _accept("hello", settings=RESETTING),
+    "accept_message.accept_message: stranger": _accept("hello", user="another", settings=PAIRING),
+    "accept_message.accept_message: stop": _accept("!stop hello", user="ben"),
+    "accept_message.accept_message: stop waiting": _accept("!stop hello", user="cleo"),
+    "accept_message.accept_message: rollback": _accept("!rollback hello", user="ben"),
+    "accept_message.accept_message: group": lambda tx, _w, ids: accept_message.accept_message(
+        tx, inbound("hello", source=group()), settings=Settings(), ids=ids
+    ),
+    "accept_message.accept_message: command": _accept("/reset"),
+    "accept_message.accept_message: link": lambda tx, w, ids: accept_message.accept_message(
+        tx, inbound(f"/link {w.link.code}", source=dm("second")), settings=Settings(), ids=ids
+    ),
+    "append_message.append_message": lambda tx, w, _ids: append_message.append_message(
+        tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
+    ),
+    "append_message.append_held": lambda tx, w, _ids: append_message.append_held(
+        tx, w.running.lease, text_message("assistant", "so"), turn_id=w.running.turn_id
+    ),
+    "open_session.open_session": lambda tx, w, ids: open_session.open_session(
+        tx, ids, source=dm("new"), owner=w.ana, key=SessionKey("agent:main:telegram:dm:new")
+    ),
+    "begin_turn.begin_turn": lambda tx, _w, _ids: begin_turn.begin_turn(tx, holder="h"),
+    "renew_turn.renew_turn": lambda tx, w, _ids: renew_turn.renew_turn(
+        tx, w.running.lease, turn_id=w.running.turn_id
+    ),
+    "record_step.record_calls": lambda tx, w, ids: record_step.record_calls(
+        tx,
+        w.running.lease,
+        turn_id=w.running.turn_id,
+        message=call_message(("e", "once"), ("f", "pure")),
+        seen=[w.steering],
+        ids=ids,
+    ),
+    "record_step.start_call": lambda tx, w, _ids: record_step.start_call(
+        tx, w.running.lease, turn_id=w.running.turn_id, call_id="c"
+    ),
+    "record_step.record_result": lambda tx, w, _ids: record_step.record_result(
+        tx, w.running.lease, turn_id=w.running.turn_id, result=result_message("c")
+    ),
+    "record_step.record_text": lambda tx, w, _ids: record_step.record_text(
+        tx, w.running.lease, turn_id=w.running.turn_id, start=0, text="So"
+    ),
+    "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
+        tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt_hash="p", tools_hash="t"
+    ),
+    "record_step.ask_approval": lambda tx, w, ids: record_step.ask_approval(
+        tx, w.running.lease, turn_id=w.running.turn_id, call_id="c", question="?", ids=ids
+    ),
+    "finish_turn.finish_turn": lambda tx, w, ids: finish_turn.finish_turn(
+        tx, w.running.lease, turn_id=w.running.turn_id, reply=replace(REPLY, seen=[w.steering]), ids=ids
+    ),
+    "fail_turn.fail_turn": lambda tx, w, ids: fail_turn.fail_turn(
+        tx,
+        w.running.lease,
+        turn_id=w.running.turn_id,
+        failure=fail_turn.Failure(reason="no"),
+        partial=text_message("assistant", "It is"),
+        ids=ids,
+    ),
+    "fail_turn.fail_turn: again": lambda tx, w, ids: fail_turn.fail_turn(
+        tx,
+        w.running.lease,
+        turn_id=w.running.turn_id,
+        failure=fail_turn.Failure(reason="no", retry_at=tx.now),
+        ids=ids,
+    ),
+    "fail_turn.stop_turn": lambda tx, w, _ids: fail_turn.stop_turn(
+        tx, w.running.lease, turn_id=w.running.turn_id
+    ),
+    "fail_turn.roll_back_turn": lambda tx, w, ids: fail_turn.roll_back_turn(
+        tx, w.pure.lease, turn_id=w.pure.turn_id, ids=ids
+    ),
+    "fail_turn.stop_session": lambda tx, w, _ids: fail_turn.stop_session(tx, w.waiting, holder="h"),
+    "recover.recover": lambda tx, _w, ids: recover.recover(tx, ids=ids),
+    # -------------------------------------------------------------------------------- deliveries
+    "deliveries.take_connector": lambda tx, _w, _ids: deliveries.take_connector(
+        tx, platform="matrix", account="", holder="h"
+    ),
+    "deliveries.release_connector": lambda tx, w, _ids: deliveries.release_connector(tx, w.connector),
+    "deliveries.claim_deliveries": lambda tx, w, _ids: deliveries.claim_deliveries(tx, w.connector),
+    "deliveries.record_delivery": lambda tx, w, _ids: deliveries.record_delivery(
+        tx, w.connector, w.sending.id, Sent(message_id="1"), deduplicates=False
+    ),
+    "deliveries.record_delivery: dead": lambda tx, w, _ids: deliveries.record_delivery(
+        tx, w.connector, w.sending.id, Rejected(reason="gone", dead_address=True), deduplicates=False
+    ),
+    # -------------------------------------------------------------------------------- schedules, processes, questions
+    "manage_schedule.create_schedule": lambda tx, w, _ids: manage_schedule.create_schedule(
+        tx, replace(PLAN, name="milk"), person_id=w.ana.id, origin=dm()
+    ),
+    "manage_schedule.change_schedule": lambda tx, w, _ids: manage_schedule.change_schedule(
+        tx, w.schedule_id, replace(PLAN, rule="every 3h"), person_id=w.ana.id
+    ),
+    "manage_schedule.pause_schedule": lambda tx, w, _ids: manage_schedule.pause_schedule(
+        tx, w.schedule_id, person_id=w.ana.id
+    ),
+    "manage_schedule.resume_schedule": lambda tx, w, _ids: manage_schedule.resume_schedule(
+        tx, w.paused_id, person_id=w.ana.id
+    ),
+    "manage_schedule.end_schedule": lambda tx, w, _ids: manage_schedule.end_schedule(
+        tx, w.schedule_id, person_id=w.ana.id
+    ),
+    "fire_schedule.fire_schedule": lambda tx, _w, ids: fire_schedule.fire_schedule(tx, ids),
+    "record_process.record_started": lambda tx, w, _ids: record_process.record_started(
+        tx, PROCESS, session_id=w.talk, person_id=w.ana.id
+    ),
+    "record_process.record_spawned": lambda tx, w, _ids: record_process.record_spawned(
+        tx, w.process_id, pid=7, pid_started_at=1, machine_boot_id="b"
+    ),
+    "record_process.record_end": lambda tx, w, _ids: record_process.record_end(
+        tx, w.process_id, "exited", exit_code=1, tail="oh"
+    ),
+    "record_process.record_pattern": lambda tx, w, _ids: record_process.record_pattern(
+        tx, w.process_id, pattern="oh", offset=3, line="oh no"
+    ),
+    "record_process.record_progress": lambda tx, w, _ids: record_process.record_progress(
+        tx, w.process_id, number=1, tail="…"
+    ),
+    "decide_approval.decide_approval": lambda tx, w, _ids: decide_approval.decide_approval(
+        tx, w.approval_id, "approved", person_id=_asked(tx, w)
+    ),
+    "decide_approval.expire_approvals": lambda tx, _w, _ids: decide_approval.expire_approvals(tx),
+    # -------------------------------------------------------------------------------- people
+    "manage_access.change_role": lambda tx, w, _ids: manage_access.change_role(
+        tx, w.ana.id, "guest", by=w.owner.id
+    ),
+    "manage_access.block_person": lambda tx, w, _ids: manage_access.block_person(tx, w.ana.id, by=w.owner.id),
+    "manage_access.unblock_person": _after(
+        lambda tx, w, _ids: manage_access.block_person(tx, w.ana.id, by=w.owner.id),
+        lambda tx, w, _ids: manage_access.unblock_person(tx, w.ana.id, by=w.owner.id),
+    ),
+    "manage_access.set_grant": lambda tx, w, _ids: manage_access.set_grant(tx, NEW_GRANT, by=w.owner.id),
+    "manage_access.remove_grant": _after(
+        lambda tx, w, _ids: manage_access.set_grant(tx, NEW_GRANT, by=w.owner.id),
+        lambda tx, w, _ids: manage_access.remove_grant(tx, NEW_GRANT, by=w.owner.id),
+    ),
+    "manage_access.set_home": lambda tx, w, _ids: manage_access.set_home(tx, dm(), by=w.owner.id),
+    "manage_access.resolve_source": lambda tx, _w, _ids: manage_access.resolve_source(
+        tx, replace(dm("x"), user_id_alt="ana")
+    ),
+    "manage_access.learn_alias": lambda tx, _w, _ids: manage_access.learn_alias(
+        tx, dm(), given="ana", alt="ana's phone"
+    ),
+    "pair_stranger.offer_pairing": lambda tx, _w, ids: pair_stranger.offer_pairing(tx, dm("nobody"), ids),
+    "pair_stranger.approve_pairing": lambda tx, w, _ids: pair_stranger.approve_pairing(
+        tx, w.request_no, by=w.owner.id
+    ),
+    "pair_stranger.deny_pairing": lambda tx, w, _ids: pair_stranger.deny_pairing(
+        tx, w.request_no, by=w.owner.id
+    ),
+    "pair_stranger.expire_pairings": lambda tx, _w, _ids: pair_stranger.expire_pairings(tx),
+    "link_accounts.offer_link": lambda tx, w, ids: link_accounts.offer_link(
+        tx, ids, source=dm(), person_id=w.ana.id
+    ),
+    "link_accounts.enter_link": lambda tx, w, _ids: link_accounts.enter_link(
+        tx, w.link.code, source=dm(), person_id=w.ana.id
+    ),
+    # -------------------------------------------------------------------------------- sessions
+    "branch_session.undo": lambda tx, w, _ids: branch_session.undo(tx, w.talk, person_id=w.ana.id),
+    "branch_session.redo": lambda tx, w, _ids: branch_session.redo(tx, w.talk, person_id=w.ana.id),
+    "branch_session.switch_branch": lambda tx, w, _ids: branch_session.switch_branch(
+        tx, w.talk, 0, person_id=w.ana.id
+    ),
+    "branch_session.retry": lambda tx, w, ids: branch_session.retry(
+        tx, w.talk, person_id=w.ana.id, rerun=branch_session.Rerun(ids=ids, source=dm())
+    ),
+    "branch_session.edit": lambda tx, w, ids: branch_session.edit(
+        tx,
+        w.talk,
+        3,
+        (TextPart(text="better"),),
+        person_id=w.ana.id,
+        rerun=branch_session.Rerun(ids=ids, source=dm()),
+    ),
+    "branch_session.fork": lambda tx, w, ids: branch_session.fork(tx, ids, w.talk, person=w.ana, at=2),
+    "cover_messages.cover": lambda tx, w, _ids: cover_messages.cover(
+        tx, w.talk, replace(SUMMARY, last_seq=4), person_id=w.ana.id
+    ),
+    "cover_messages.uncover": lambda tx, w, _ids: cover_messages.uncover(
+        tx, w.talk, w.cover_no, person_id=w.ana.id
+    ),
+    "cut_session.pop_message": lambda tx, w, _ids: cut_session.pop_message(tx, w.talk, person_id=w.ana.id),
+    "cut_session.clear_messages": lambda tx, w, _ids: cut_session.clear_messages(
+        tx, w.talk, person_id=w.ana.id
+    ),
+    "change_session.rename": lambda tx, w, _ids: change_session.rename(tx, w.talk, "Tea", person_id=w.ana.id),
+    "change_session.pin": lambda tx, w, _ids: change_session.pin(tx, w.talk, person_id=w.ana.id),
+    "change_session.archive": lambda tx, w, _ids: change_session.archive(tx, w.talk, person_id=w.ana.id),
+    "change_session.delete": lambda tx, w, _ids: change_session.delete(tx, w.talk, person_id=w.ana.id),
+    "change_session.restore": lambda tx, w, _ids: change_session.restore(
+        tx, w.binned, person_id=_owner_of(tx, w.binned)
+    ),
+    "change_session.close": lambda tx, w, _ids: change_session.close(
+        tx, w.talk, person_id=w.ana.id, reason="done"
+    ),
+    "change_session.tag": lambda tx, w, _ids: change_session.tag(tx, w.talk, "tea", person_id=w.ana.id),
+    "change_session.untag": _after(
+        lambda tx, w, _ids: change_session.tag(tx, w.talk, "tea", person_id=w.ana.id),
+        lambda tx, w, _ids: change_session.untag(tx, w.talk, "tea", person_id=w.ana.id),
+    ),
+    "change_session.set_project": lambda tx, w, _ids: change_session.set_project(
+        tx, w.talk, w.project_id, person_id=w.ana.id
+    ),
+    "change_session.set_workspace": lambda tx, w, _ids: change_session.set_workspace(
+        tx, w.talk, "/tea", person_id=w.ana.id
+    ),
+    "change_session.set_model": lambda tx, w, _ids: change_session.set_model(
+        tx, w.talk, "m", person_id=w.ana.id
+    ),
+    "change_session.set_model_settings": lambda tx, w, _ids: change_session.set_model_settings(
+        tx, w.talk, ModelSettings(temperature=0.5), person_id=w.ana.id
+    ),
+    "change_session.set_personality": lambda tx, w, _ids: change_session.set_personality(
+        tx, w.talk, NEW, person_id=w.ana.id
+    ),
+    "change_session.note_flush": lambda tx, w, _ids: change_session.note_flush(tx, w.talk, seq=2),
+    "change_session.mark_read": lambda tx, w, _ids: change_session.mark_read(
+        tx, w.talk, person_id=w.ana.id, seq=2
+    ),
+    "change_session.save_draft": lambda tx, w, _ids: change_session.save_draft(
+        tx, w.talk, "I was ab", person_id=w.ana.id, revision=0
+    ),
+    "change_session.remember": lambda tx, w, _ids: change_session.remember(
+        tx, w.talk, "likes milk", person_id=w.ana.id
+    ),
+    "change_session.forget": lambda tx, w, _ids: change_session.forget(tx, w.memory_id, person_id=w.ana.id),
+    "manage_project.create_project": lambda tx, w, _ids: manage_project.create_project(
+        tx, manage_project.ProjectPlan(name="garden"), person_id=w.ana.id
+    ),
+    "manage_project.change_project": lambda tx, w, _ids: manage_project.change_project(
+        tx, w.project_id, manage_project.ProjectPlan(name="garden"), person_id=w.ana.id
+    ),
+    "manage_project.archive_project": lambda tx, w, _ids: manage_project.archive_project(
+        tx, w.project_id, person_id=w.ana.id
+    ),
+    "keep_blobs.keep_blob": lambda tx, w, _ids: keep_blobs.keep_blob(
+        tx, w.talk, BLOB._replace(hash="b" * 64)
+    ),
+    "keep_blobs.collect_blobs": _after(
+        lambda tx, w, _ids: keep_blobs.keep_blob(tx, w.talk, BLOB),
+        lambda tx, _w, _ids: keep_blobs.collect_blobs(tx),
+    ),
+    "purge_session.purge_session": lambda tx, w, _ids: purge_session.purge_session(
+        tx, w.talk, person_id=w.ana.id
+    ),
+    "purge_session.empty_bin": lambda tx, _w, _ids: purge_session.empty_bin(tx),
+    "purge_session.prune": lambda tx, w, _ids: purge_session.prune(tx, person_id=w.ana.id),
+    "resume_session.start_new": lambda tx, w, ids: resume_session.start_new(tx, ids, _surface(w)),
+    "resume_session.resume": lambda tx, w, _ids: resume_session.resume(tx, _surface(w), w.old),
+    "resume_session.attach": lambda tx, w, _ids: resume_session.attach(tx, _surface(w), w.talk),
+    "resume_session.detach": lambda tx, w, ids: resume_session.detach(tx, ids, _surface(w)),
+    "program_session.enter_store": lambda tx, w, _ids: program_session.enter_store(tx, person_id=w.ana.id),
+    "program_session.create_session": lambda tx, w, ids: program_session.create_session(
+        tx, ids, source=LOCAL_CLI, person=w.ana, wishes=program_session.Wishes(title="Tea", project="new")
+    ),
+    "program_session.ensure_session": lambda tx, w, ids: program_session.ensure_session(
+        tx, ids, source=dm("program"), person=w.ana
+    ),
+    "import_session.import_session": lambda tx, w, ids: import_session.import_session(
+        tx, ids, ARCHIVE, owner=w.ana
+    ),
+    "run_command.run_command": _command("/title Tea"),
+}
+
+PARTS: frozenset[str] = frozenset(
+    {
+        # Steps of the transactions above, never run by themselves.
+        "begin_turn.take_seen",
+        "change_session.move_to_bin",
+        "close_steps.close_steps",
+        "close_steps.close_unknown_steps",
+        "deliveries.settle",
+        "fail_turn.find_rollback_point",
+        "fail_turn.give_items_back",
+        "fail_turn.give_up",
+        "fail_turn.may_be_tried_again",
+        "finish_turn.end_items",
+        "hold_turn.hold_turn",
+        "idle_session.lock_idle",
+        "idle_session.require_idle",
+        "idle_session.require_owner",
+        "manage_access.require_owner",
+        "pair_stranger.redeem",
+        "run_command.show_help",
+        # The search index, which is disposable and has a writer and tests of its own.
+        "index_messages.clear_index",
+        "index_messages.index_step",
+        "merge_segments.merge_is_due",
+        "merge_segments.merge_step",
+    }
+)
