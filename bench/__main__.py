@@ -1,0 +1,131 @@
+"""``python -m bench store``: run the measures, print the table, write the figures.
+
+The exit code says whether the run went through, not whether the targets held: figures of a busy machine are
+figures too.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bench.corpus import choose_queries, ensure_corpus
+from bench.driver import REPOSITORY, Bench, WorkerError
+from bench.environments import OURS, PEERS, interpreter, title
+from bench.measures import MEASURES
+from bench.report import Row, as_json, table
+from bench.run import SIZES, Run
+
+FOLDER = REPOSITORY / ".bench"
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the command line's choices, or end with a sentence about what is wrong with it."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description="Measure Keryx beside its limit and its peers."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    store = commands.add_parser(
+        "store",
+        help="the store: append, load, list, search",
+        epilog="example: scripts/bench store --size small --peers hermes --only append,load",
+    )
+    store.add_argument(
+        "--size",
+        choices=SIZES,
+        default="small",
+        help="small: about 3 minutes, full: about an hour; peers come on top",
+    )
+    store.add_argument("--peers", type=_names(PEERS), default=(), help=f"a comma list of {', '.join(PEERS)}")
+    store.add_argument(
+        "--only", type=_names(MEASURES), default=tuple(MEASURES), help="a comma list of measures"
+    )
+    store.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    store.add_argument("--rounds", type=int, default=3, help="interleaved rounds; figures are their medians")
+    store.add_argument("--keep", action="store_true", help="keep the filled stores, and use kept ones again")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for."""
+    chosen = parse(arguments)
+    contenders = (*OURS, *chosen.peers)
+    for contender in contenders:
+        interpreter(contender, FOLDER)
+    run = _prepare(chosen, contenders)
+    rows: list[Row] = []
+    began = time.perf_counter()
+    try:
+        for name in chosen.only:
+            print(f"bench: {name}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+            rows += MEASURES[name](run)
+    except WorkerError as error:
+        run.notes.append(f"ended early: {error}")
+    finally:
+        if not chosen.keep:
+            shutil.rmtree(run.stores, ignore_errors=True)
+    print(
+        f"Size {chosen.size}, medians of {chosen.rounds} interleaved rounds. {' · '.join(_machine().values())}\n"
+    )
+    print(table(rows, contenders))
+    for line in [f"{title(contender)}: {facts}" for contender, facts in run.facts.items()] + run.notes:
+        print(f"- {line}")
+    if chosen.json:
+        report = {"size": chosen.size, "rounds": chosen.rounds, "machine": _machine(), "facts": run.facts}
+        report |= {"rows": as_json(rows), "notes": run.notes, "seconds": time.perf_counter() - began}
+        chosen.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if rows and not any(note.startswith("ended early") for note in run.notes) else 1
+
+
+def _prepare(chosen: argparse.Namespace, contenders: tuple[str, ...]) -> Run:
+    sizes = SIZES[chosen.size]
+    corpus = ensure_corpus(FOLDER, sizes.large_messages)
+    stores = FOLDER / "stores" / chosen.size
+    if not chosen.keep:
+        shutil.rmtree(stores, ignore_errors=True)
+    return Run(
+        bench=Bench(folder=FOLDER, corpus=corpus),
+        stores=stores,
+        sizes=sizes,
+        rounds=chosen.rounds,
+        contenders=contenders,
+        queries=choose_queries(corpus),
+    )
+
+
+def _names(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of comma lists that refuses unknown names and keeps the known order."""
+    order = tuple(known)
+
+    def parse_list(text: str) -> tuple[str, ...]:
+        wanted = {name.strip() for name in text.split(",") if name.strip()}
+        if strangers := wanted - set(order):
+            known_names = ", ".join(order)
+            raise argparse.ArgumentTypeError(
+                f"{', '.join(sorted(strangers))}: unknown; choose from {known_names}"
+            )
+        return tuple(name for name in order if name in wanted)
+
+    return parse_list
+
+
+def _machine() -> dict[str, str]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    return {
+        "commit": f"commit {commit.stdout.strip() or 'unknown'}",
+        "python": f"Python {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()}",
+        "cores": f"{os.cpu_count()} cores",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

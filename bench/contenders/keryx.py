@@ -1,0 +1,154 @@
+"""Keryx itself, by the calls of its library; routing by the transaction its gateway runs.
+
+Session ids are Keryx's own, so the names the benchmark uses are kept beside the store, for the next process and for
+the raw contender.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from bench.contenders.contract import Contender, Message
+from keryx import __version__
+from keryx.config import Settings
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import NewMessage
+from keryx.domain.part import TextPart
+from keryx.domain.source import Source
+from keryx.ids import Ids
+from keryx.library import Keryx
+from keryx.library import open as open_keryx
+from keryx.library.messages import new_message
+from keryx.transactions.accept_message import accept_message
+
+TOGETHER = 500
+"""How many messages or chats are written at once while a store is filled."""
+
+
+class KeryxStore(Contender):
+    """One open library; appenders are tasks."""
+
+    appenders = "tasks"
+
+    def __init__(self) -> None:
+        self._exits = AsyncExitStack()
+        self._keryx: Keryx
+        self._root = Path()
+        self._names: dict[str, str] = {}
+        self._references = count()
+        self._settings = Settings()
+        self._ids = Ids()
+
+    def facts(self) -> Mapping[str, str]:
+        version = f"{__version__} on SQLite {apsw.sqlite_lib_version()}"
+        writer = self._keryx._database._write_connection  # type: ignore[attr-defined]  # noqa: SLF001 - asked, not assumed
+        return {
+            "version": version,
+            "durable": f"{writer.pragma('journal_mode')}, synchronous={writer.pragma('synchronous')}",
+        }
+
+    async def open(self, root: Path) -> None:
+        self._root = root
+        self._names = _read_names(root)
+        self._keryx = await self._exits.enter_async_context(open_keryx(root / "keryx.db"))
+
+    async def close(self) -> None:
+        await self._exits.aclose()
+        _write_names(self._root, self._names)
+
+    async def create(self, session: str) -> None:
+        self._names[session] = (await self._keryx.create_session(title=session)).id
+
+    async def populate(self, batch: Mapping[str, Sequence[Message]]) -> None:
+        await asyncio.gather(*(self.create(session) for session in batch))
+        await asyncio.gather(*(self._append_all(session, messages) for session, messages in batch.items()))
+
+    async def _append_all(self, session: str, messages: Sequence[Message]) -> None:
+        for start in range(0, len(messages), TOGETHER):
+            chunk = [_new_message(message) for message in messages[start : start + TOGETHER]]
+            await self._keryx.append_all(self._names[session], chunk)
+
+    async def settle(self) -> None:
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        await self._keryx.wait_indexed()
+
+    async def append(self, session: str, message: Message) -> None:
+        if message["role"] == "tool":
+            call_id, name = message["tool_call_id"], message["tool_name"]
+            await self._keryx.append(
+                self._names[session],
+                role="tool",
+                text=message["content"],
+                tool_call_id=call_id,
+                tool_name=name,
+            )
+            return
+        await self._keryx.append(
+            self._names[session],
+            role=message["role"],
+            text=message["content"],
+            tool_calls=message.get("tool_calls", ()),
+        )
+
+    async def load_all(self, session: str) -> int:
+        # Parts are decoded when they are looked at, so they are.
+        return len(
+            [message.text for message in await self._keryx.transcript(self._names[session], last=None)]
+        )
+
+    async def load_conversation(self, session: str) -> int:
+        return len(await self._keryx.conversation(self._names[session]))
+
+    async def load_last(self, session: str, count: int) -> int:
+        return len(await self._keryx.transcript(self._names[session], last=count))
+
+    async def list_newest(self, count: int) -> int:
+        return len((await self._keryx.list_sessions(limit=count)).rows)
+
+    async def search(self, query: str, *, order: Literal["newest", "best"], session: str | None) -> int:
+        session_id = None if session is None else self._names[session]
+        found = await self._keryx.search(query, limit=20, order=order, session_id=session_id)
+        return sum(len(group.hits) for group in found.sessions)
+
+    async def populate_chats(self, count: int) -> None:
+        for start in range(0, count, TOGETHER):
+            await asyncio.gather(*(self.route(chat) for chat in range(start, min(start + TOGETHER, count))))
+        await self.catch_up()
+
+    async def route(self, chat: int) -> None:
+        source = Source(platform="web", chat_id=str(chat), chat_type="dm", chat_name=f"Chat {chat}")
+        reference = f"{os.getpid()}-{next(self._references)}"
+        inbound = Inbound(source=source, ref=reference, parts=(TextPart(text="What is new?"),))
+        database = self._keryx._database  # noqa: SLF001 - intake is the gateway's, which is not written yet
+        await database.write(lambda tx: accept_message(tx, inbound, settings=self._settings, ids=self._ids))
+
+
+def _new_message(message: Message) -> NewMessage:
+    text, calls = message["content"], message.get("tool_calls", ())
+    if message["role"] == "tool":
+        return new_message("tool", text, tool_call_id=message["tool_call_id"], tool_name=message["tool_name"])
+    return new_message(message["role"], text, tool_calls=calls)
+
+
+def _read_names(root: Path) -> dict[str, str]:
+    file = root / "names.json"
+    names: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return names
+
+
+def _write_names(root: Path, names: Mapping[str, str]) -> None:
+    (root / "names.json").write_text(json.dumps(names), encoding="utf-8")
+
+
+def make() -> Contender:
+    """Return the contender."""
+    return KeryxStore()
