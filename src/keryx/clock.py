@@ -34,7 +34,7 @@ class SystemClock:
     """The machine's clock."""
 
     def __init__(self) -> None:
-        self._boot_id = _read_boot_id()
+        self._boot_id = read_boot_id()
 
     def now(self) -> Micros:
         """Wall time in microseconds UTC."""
@@ -52,10 +52,11 @@ class SystemClock:
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def _read_boot_id() -> str:
+def read_boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
+    """Return the kernel's id of this boot, or the minute it began in where there is none."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return path.read_text(encoding="ascii").strip()
     except OSError:
-        # No such file outside Linux. The minute of boot tells boots apart and survives small clock corrections.
+        # No such file outside Linux. The minute tells boots apart and survives small corrections of the clock.
         booted_at = time.time() - time.clock_gettime(_BOOT_CLOCK)
         return f"minute-{round(booted_at / 60)}"

@@ -31,7 +31,9 @@ _NOW = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)"
 _BEGIN_WRITE = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT CAST(pg_current_xact_id() AS TEXT), {_NOW}"
 _BEGIN_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT '', {_NOW}"
 # A server that crashed may have lost the transaction and given its number to another one: its facts bear another time.
+# A number the server has not come to belongs to a transaction that it lost when it crashed.
 _FATE = """SELECT CASE
+    WHEN CAST(%(xid)s AS xid8) >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
     WHEN EXISTS (SELECT 1 FROM feed WHERE xid = CAST(%(xid)s AS xid8) AND at <> %(now)s) THEN 'aborted'
     ELSE pg_xact_status(CAST(%(xid)s AS xid8)) END"""
 # Commits become visible out of order, and a fact becomes readable when an older transaction ends: both change this.
@@ -274,9 +276,6 @@ class PostgresDatabase(Database):
             try:
                 with self._pool.connection() as connection:
                     fate = connection.execute(_FATE, {"xid": question.xid, "now": question.now}).fetchone()
-            except psycopg.errors.InvalidParameterValue:
-                # A number the server has not come to: it lost the transaction when it crashed.
-                return False
             except psycopg.OperationalError:
                 fate = None
             if fate is not None and fate[0] != "in progress":

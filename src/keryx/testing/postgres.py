@@ -101,7 +101,9 @@ class PrivateServer:
     def create_database(self, *, template: str | None = None) -> str:
         """Make an empty database, or a copy of the one at the address ``template``, and return its address."""
         name = f"db_{next(self._names)}"
-        self._run(f"CREATE DATABASE {name} TEMPLATE {_name_in(template) if template else 'template1'}")
+        self._run(
+            f"CREATE DATABASE {name} TEMPLATE {_name_in(template) if template else 'template1'} STRATEGY FILE_COPY"
+        )
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
