@@ -292,7 +292,7 @@ def faults() -> Faults:
 async def faulty(store_address: str, clock: FakeClock, ids: Ids, faults: Faults) -> AsyncIterator[Keryx]:
     database = open_database(store_address, clock=clock, hook=faults)
     person = await database.write(lambda tx: enter_store(tx, person_id=None))
-    indexer = Indexer(database)
+    indexer = Indexer(database, store_address)
     await indexer.caught_up()
     yield Keryx(database, person, ids=ids, indexer=indexer)
     await indexer.stop()
@@ -338,8 +338,10 @@ async def test_writes_without_a_pause_are_indexed_when_enough_have_piled_up(kx: 
     assert await kx.verify_index() == ()
 
 
-async def test_who_waits_for_the_index_of_a_closed_store_is_told(database: Database) -> None:
-    indexer = Indexer(database)
+async def test_who_waits_for_the_index_of_a_closed_store_is_told(
+    database: Database, store_address: str
+) -> None:
+    indexer = Indexer(database, store_address)
     await indexer.stop()
     with pytest.raises(StoreError, match="no longer kept"):
         await indexer.caught_up()

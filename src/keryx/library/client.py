@@ -30,7 +30,7 @@ async def open(  # noqa: A001 - said as `keryx.open`
     database = await asyncio.to_thread(open_database, address, clock=clock)
     try:
         actor = await database.write(lambda tx: enter_store(tx, person_id=person))
-        indexer = Indexer(database)
+        indexer = Indexer(database, address)
         try:
             yield Keryx(database, actor, ids=ids or Ids(), indexer=indexer)
         finally:

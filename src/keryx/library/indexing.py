@@ -1,22 +1,27 @@
 """Keeps the search index up to date behind the writes.
 
-Writes only leave a note; a task of its own works in bounded steps once they pause. Whatever happens to the index,
-no write fails or waits for it, and searches scan what it does not cover yet.
+Writes only leave a note. Once they pause, a task indexes in bounded steps on a thread; when much has piled up, a
+process of its own does, so that writes keep the interpreter to themselves. Whatever happens to the index, no write
+fails or waits for it, and searches scan the newest of what it does not cover yet.
 """
 
 import asyncio
 import logging
 import time
+from pathlib import Path
 from typing import Final
 
-from keryx.errors import StoreCorrupt, StoreError
+from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
+from keryx.library.index_helper import IndexHelper
 from keryx.store.database import Database, Tx
 from keryx.transactions.index_messages import IndexStep, index_step
 
 QUIET_SECONDS: Final = 0.05
 """How long writes must pause before the index is touched."""
-ROWS_WAITING_MAX: Final = 200
-"""So many new rows are indexed without a pause."""
+ROWS_WAITING_MAX: Final = 1_000
+"""So many new rows are not kept waiting for a pause: they are work for a process of its own."""
+IDLE_SECONDS: Final = 30.0
+"""How long that process is kept for the next time."""
 
 _log = logging.getLogger(__name__)
 
@@ -24,8 +29,14 @@ _log = logging.getLogger(__name__)
 class Indexer:
     """The task that indexes; made and used in one event loop."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, address: str | Path, *, helper_rows: int = ROWS_WAITING_MAX
+    ) -> None:
         self._database = database
+        self._address = address
+        self._helper_rows = helper_rows
+        self._helper: IndexHelper | None = None
+        self._can_help = True
         self._loop = asyncio.get_running_loop()
         self._written = 0
         self._seen = 0
@@ -62,24 +73,25 @@ class Indexer:
             # Asked for; whoever still waits is told by the same word.
             for done in self._waiting:
                 done.cancel()
+        await self._dismiss_helper()
 
     def _look(self, written_before: int) -> None:
         """Start if nothing was written since the last look or enough has piled up, else look again."""
         self._timer = None
-        if self._written == written_before or self._written - self._seen >= ROWS_WAITING_MAX:
+        if self._written == written_before or self._written - self._seen >= self._helper_rows:
             self._due.set()
         else:
             self._timer = self._loop.call_later(QUIET_SECONDS, self._look, self._written)
 
     async def _run(self) -> None:
         while True:
-            await self._due.wait()
-            self._due.clear()
+            await self._wait_for_work()
+            much = self._written - self._seen >= self._helper_rows
             self._seen = self._written
             waiting, self._waiting = self._waiting, []
             try:
-                while (await self._database.write_index(_step)).more:
-                    pass
+                if not (much and await self._index_beside()):
+                    await self._index_here()
             except StoreCorrupt:
                 _log.warning("The search index is damaged; it is thrown away and built anew.")
                 await self._database.discard_index()
@@ -94,6 +106,38 @@ class Indexer:
             for done in waiting:
                 if not done.done():
                     done.set_result(None)
+
+    async def _wait_for_work(self) -> None:
+        try:
+            await asyncio.wait_for(self._due.wait(), IDLE_SECONDS if self._helper else None)
+        except TimeoutError:
+            await self._dismiss_helper()
+            await self._due.wait()
+        self._due.clear()
+
+    async def _index_here(self) -> None:
+        while (await self._database.write_index(_step)).more:
+            pass
+
+    async def _index_beside(self) -> bool:
+        """Index in the process of its own; False where there is none to be had, now or ever."""
+        if not self._can_help:
+            return False
+        try:
+            if self._helper is None:
+                self._helper = await IndexHelper.start(self._address)
+            await self._helper.catch_up()
+        except StoreUnavailable as error:
+            _log.warning("Indexing goes on in this process: %s", error)
+            self._can_help = False
+            await self._dismiss_helper()
+            return False
+        return True
+
+    async def _dismiss_helper(self) -> None:
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            await helper.stop()
 
 
 def _step(tx: Tx) -> IndexStep:

@@ -1,0 +1,97 @@
+"""A process of its own for indexing much at once: there it takes no interpreter time from the writes.
+
+The parent side starts it, asks for rounds, and ends it by closing its input; the child side is this module run as a
+program. The index is written under the database's own locks, so whoever else indexes at the same time is no harm.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from select import select
+
+from keryx.errors import KeryxError, StoreUnavailable
+from keryx.store.opening import open_database
+from keryx.transactions.index_messages import index_step
+
+NICER = 5
+"""Writes go before indexing where the machine has to choose."""
+
+
+class IndexHelper:
+    """The parent's end."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, address: str | Path) -> "IndexHelper":
+        """Start the process for the store at ``address``; raises ``StoreUnavailable`` where it cannot be."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                __name__,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                # Ctrl-C at the terminal is for the program; this one ends when its input does.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StoreUnavailable(f"No process could be started for the search index: {error}") from error
+        helper = cls(process)
+        # By the pipe and not as an argument, because an address may hold a password.
+        await helper._ask(json.dumps(str(address)))
+        return helper
+
+    async def catch_up(self) -> None:
+        """Index everything there is; raises ``StoreUnavailable`` when the process is gone or cannot."""
+        await self._ask("")
+
+    async def stop(self) -> None:
+        """Let the process end after the step it is in."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+
+    async def _ask(self, line: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            await self._process.stdin.drain()
+            answer = await self._process.stdout.readline()
+        except (BrokenPipeError, ConnectionResetError):
+            answer = b""
+        if answer != b"done\n":
+            raise StoreUnavailable(
+                f"The search index's own process failed: {answer.decode().strip() or 'it is gone'}"
+            )
+
+
+async def serve() -> None:
+    """The child: open the store whose address comes first, then index at every further line, until the input ends."""
+    os.nice(NICER)
+    lines = sys.stdin
+    database = open_database(json.loads(lines.readline()))
+    _answer("done")
+    while lines.readline():
+        try:
+            # Nothing is asked before the answer, so what can be read meanwhile is the input's end.
+            while (await database.write_index(index_step)).more and not select([lines], [], [], 0)[0]:
+                pass
+        except KeryxError as error:
+            _answer(str(error).replace("\n", " "))
+        else:
+            _answer("done")
+    await database.close()
+
+
+def _answer(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

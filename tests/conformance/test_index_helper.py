@@ -1,0 +1,47 @@
+"""Much to index at once is indexed by a process of its own."""
+
+import sys
+
+import pytest
+
+import keryx
+from keryx.domain.message import text_message
+from keryx.errors import StoreUnavailable
+from keryx.library.index_helper import IndexHelper
+from keryx.library.indexing import ROWS_WAITING_MAX
+
+
+async def test_much_at_once_is_indexed_beside_the_program(store_address: str) -> None:
+    async with keryx.open(store_address) as kx:
+        session = await kx.create_session()
+        texts = [text_message("user", f"number {number}") for number in range(ROWS_WAITING_MAX + 1)]
+        await kx.append_all(session.id, texts)
+        await kx.wait_indexed()
+        assert await kx.verify_index() == ()
+        found = await kx.search(f"{ROWS_WAITING_MAX}")
+        assert found.not_indexed == 0
+        assert found.sessions[0].hits[0].seq == ROWS_WAITING_MAX + 1
+
+
+async def test_a_helper_catches_up_and_ends_with_its_input(store_address: str) -> None:
+    async with keryx.open(store_address) as kx:
+        session = await kx.create_session()
+        await kx.append(session.id, role="user", text="hotel")
+        helper = await IndexHelper.start(store_address)
+        await helper.catch_up()
+        assert await kx.verify_index() == ()
+        await helper.stop()
+        with pytest.raises(StoreUnavailable, match="it is gone"):
+            await helper.catch_up()
+
+
+async def test_without_a_helper_the_program_indexes_by_itself(
+    store_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    async with keryx.open(store_address) as kx:
+        session = await kx.create_session()
+        for _ in range(2):
+            await kx.append_all(session.id, [text_message("user", "hotel")] * ROWS_WAITING_MAX)
+            await kx.wait_indexed()
+        assert await kx.verify_index() == ()
