@@ -12,8 +12,8 @@ from keryx.clock import SystemClock
 from keryx.errors import StoreCorrupt, StoreUnavailable
 from keryx.ids import Ids
 from keryx.store.database import ReadTx, Tx
-from keryx.store.sqlite import CHECKPOINT_PAGES, WAL_PAGES_MAX, SqliteDatabase, index_path
-from keryx.store.sqlite_writer import LOCK_WAIT, Writer, translate
+from keryx.store.sqlite import LOG_BYTES_MAX, SqliteDatabase, index_path
+from keryx.store.sqlite_writer import CHECKPOINT_PAGES, LOCK_WAIT, Writer, translate
 from tests.conformance.talk import Talk
 
 BIG_TEXT = "word " * 60_000
@@ -94,13 +94,16 @@ async def test_a_damaged_index_is_begun_anew_and_messages_are_untouched(
     await database.close()
 
 
-async def test_the_log_is_copied_into_the_file_while_messages_are_written(path: Path, ids: Ids) -> None:
+async def test_the_log_is_copied_and_begun_anew_while_messages_are_written_without_a_pause(
+    path: Path, ids: Ids
+) -> None:
     database = SqliteDatabase.open(path)
     talk = await Talk.begin(database, ids)
     session_id = await talk.session()
     for number in range(60):
         await talk.append(session_id, "user", f"{number} {BIG_TEXT}")
     assert _size(path) > CHECKPOINT_PAGES * 4096
+    assert _size(path.with_name(f"{path.name}-wal")) < 2 * CHECKPOINT_PAGES * 4096
     await database.close()
 
 
@@ -138,7 +141,7 @@ async def test_a_read_that_keeps_the_log_from_being_emptied_gives_way(path: Path
 
     slow = asyncio.create_task(database.read(read_for_ever))
     await reading.wait()
-    huge = "x" * (WAL_PAGES_MAX * 4096 // 8)
+    huge = "x" * (LOG_BYTES_MAX // 8)
     for _ in range(9):
         await talk.append(session_id, "user", huge)
     with pytest.raises(StoreUnavailable, match="ask for less"):
@@ -170,16 +173,18 @@ async def test_a_lock_that_is_never_let_go_is_refused_to_everybody_who_waits(tmp
     holder.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (x); BEGIN IMMEDIATE").fetchall()
     writer = Writer(waiter, HastyClock(), name="test", on_commit=lambda: None)
     assert LOCK_WAIT == 30_000_000
-    waiting = [writer.submit(lambda: waiter.execute("INSERT INTO t VALUES (1)")) for _ in range(3)]
+    waiting = [
+        asyncio.create_task(writer.run(lambda: waiter.execute("INSERT INTO t VALUES (1)"))) for _ in range(3)
+    ]
     for error in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(error, StoreUnavailable)
         assert "kept the store locked for 30 seconds" in str(error)
     holder.execute("COMMIT")
-    await writer.submit(lambda: waiter.execute("INSERT INTO t VALUES (2)"))
+    await writer.run(lambda: waiter.execute("INSERT INTO t VALUES (2)"))
     writer.stop()
     assert holder.execute("SELECT x FROM t").fetchall() == [(2,)]
     with pytest.raises(StoreUnavailable, match="was closed"):
-        writer.submit(lambda: None)
+        await writer.run(lambda: None)
     holder.close()
     waiter.close()
 
@@ -189,7 +194,7 @@ async def test_a_writer_whose_file_is_no_database_says_so(tmp_path: Path) -> Non
     connection = apsw.Connection(str(tmp_path / "x.db"))
     writer = Writer(connection, SystemClock(), name="test", on_commit=lambda: None)
     with pytest.raises(StoreCorrupt, match="not a database"):
-        await writer.submit(lambda: None)
+        await writer.run(lambda: None)
     writer.stop()
     connection.close()
 
@@ -200,7 +205,7 @@ async def test_a_writer_that_holds_the_lock_nearly_always_leaves_the_others_a_mo
     writer = Writer(connection, HastyClock(), name="test", on_commit=lambda: None)
     connection.execute("CREATE TABLE t (x)")
     for number in range(3):
-        await writer.submit(lambda number=number: connection.execute("INSERT INTO t VALUES (?)", (number,)))  # type: ignore[misc]
+        await writer.run(lambda number=number: connection.execute("INSERT INTO t VALUES (?)", (number,)))  # type: ignore[misc]
     writer.stop()
     assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
     connection.close()

@@ -1,6 +1,6 @@
 """The embedded store: one SQLite file, and a second one for the disposable search index.
 
-One thread writes messages, one the index, a few read, and one checkpoints and looks for other processes' commits.
+One thread writes messages, one the index, a few read, and one looks for other processes' commits.
 Nothing else in the process may open the files: closing a foreign descriptor would drop SQLite's locks.
 """
 
@@ -28,8 +28,7 @@ SAFE_SQLITE = (3, 51, 3)
 READERS = 4
 READ_MOMENT_SECONDS = 0.00015
 READER_WAIT_MS = 2_000
-CHECKPOINT_PAGES = 1_000
-WAL_PAGES_MAX = 16_000
+LOG_BYTES_MAX = 64 * 1024 * 1024
 READ_LIMIT: Micros = 1 * SECOND
 WATCH_SECONDS = 0.1
 
@@ -103,7 +102,6 @@ class SqliteDatabase(Database):
         self._statements = load("sqlite")
         self._kick = threading.Event()
         self._changes = Changes(on_wait=self._kick.set)
-        self._wal_pages = 0
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
         self._closed = False
@@ -135,19 +133,18 @@ class SqliteDatabase(Database):
         self._write_connection = connection = self._connect(self._path, wait_ms=LOCK_WAIT_MS)
         _set_up(connection)
         migrate_sqlite(connection, now=self._clock.now())
-        # From here on the writer waits in its own way, and the log is copied by a thread of its own.
+        # From here on the writer waits in its own way.
         connection.set_busy_timeout(0)
-        self._keeper_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
-        _set_up(self._keeper_connection)
-        connection.set_wal_hook(self._note_wal)
+        self._watch_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
+        _set_up(self._watch_connection)
         self._index_connection = self._open_index()
         self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._changes.note)
         self._index_writer = Writer(
             self._index_connection, self._pace, name="keryx-index", on_commit=lambda: None
         )
         self._readers = Threads(READERS, name="keryx-reader", moment_seconds=READ_MOMENT_SECONDS)
-        self._keeper = threading.Thread(target=self._keep, name="keryx-keeper", daemon=True)
-        self._keeper.start()
+        self._watcher = threading.Thread(target=self._watch, name="keryx-watcher", daemon=True)
+        self._watcher.start()
 
     def _connect(self, path: Path, *, wait_ms: int) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
@@ -187,9 +184,7 @@ class SqliteDatabase(Database):
             self._clock,
             self._hook,
         )
-        result: T = await self._writer.submit(
-            lambda: work(SqliteTx(connection, statements, clock, hook=hook))
-        )
+        result: T = await self._writer.run(lambda: work(SqliteTx(connection, statements, clock, hook=hook)))
         return result
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:
@@ -207,7 +202,7 @@ class SqliteDatabase(Database):
             self._clock,
             self._hook,
         )
-        result: T = await self._index_writer.submit(
+        result: T = await self._index_writer.run(
             lambda: work(SqliteTx(connection, statements, clock, hook=hook))
         )
         return result
@@ -232,12 +227,15 @@ class SqliteDatabase(Database):
     def _guard(self, began_at: Micros) -> Callable[[], None]:
         def refuse_if_in_the_way() -> None:
             # A snapshot keeps the log from being emptied: only then does a slow reader have to give way.
-            if self._wal_pages > WAL_PAGES_MAX and self._pace.monotonic() - began_at > READ_LIMIT:
+            if self._pace.monotonic() - began_at > READ_LIMIT and self._log_bytes() > LOG_BYTES_MAX:
                 raise StoreUnavailable(
                     "This read went on for over a second while the store is being written; ask for less."
                 )
 
         return refuse_if_in_the_way
+
+    def _log_bytes(self) -> int:
+        return self._path.with_name(f"{self._path.name}-wal").stat().st_size
 
     async def discard_index(self) -> None:
         """Empty the index file, whatever is in it."""
@@ -250,7 +248,7 @@ class SqliteDatabase(Database):
             finally:
                 self._attach_store(connection)
 
-        await self._index_writer.submit(begin_anew, alone=True)
+        await self._index_writer.run(begin_anew, alone=True)
 
     @property
     def change_no(self) -> int:
@@ -263,26 +261,14 @@ class SqliteDatabase(Database):
             raise closed()
         return await self._changes.wait(since, timeout_seconds)
 
-    def _note_wal(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        self._wal_pages = pages
-        if pages >= CHECKPOINT_PAGES:
-            self._kick.set()
-        return apsw.SQLITE_OK
-
-    def _keep(self) -> None:
-        """Copy the log into the file beside the writer, and notice commits of others while somebody waits for one."""
-        connection = self._keeper_connection
+    def _watch(self) -> None:
+        """Notice commits of other processes, while somebody waits for one."""
+        connection = self._watch_connection
         version = connection.pragma("data_version")
         while not self._closed:
             self._kick.wait(WATCH_SECONDS if self._changes.watched else None)
             self._kick.clear()
-            try:
-                if self._wal_pages >= CHECKPOINT_PAGES:
-                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                seen, version = version, connection.pragma("data_version")
-            except apsw.Error:
-                # Another process checkpoints, or the disk is full: the writer's next commit asks for it again.
-                continue
+            seen, version = version, connection.pragma("data_version")
             if version != seen:
                 self._changes.note()
 
@@ -297,7 +283,7 @@ class SqliteDatabase(Database):
         self._readers.close()
         self._closed = True
         self._kick.set()
-        self._keeper.join()
+        self._watcher.join()
         self._changes.note()
         self._let_go()
 
@@ -331,16 +317,15 @@ def _set_up(connection: apsw.Connection) -> None:
         "trusted_schema=OFF",
         "temp_store=MEMORY",
         "cache_size=-16000",
-        "journal_size_limit=67108864",
+        f"journal_size_limit={LOG_BYTES_MAX}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
 def _set_up_index(connection: apsw.Connection) -> None:
-    """Make the index's tables; it may lose its last commits in a power cut, and checkpoints on its own thread."""
+    """Make the index's tables; it may lose its last commits in a power cut."""
     _set_up(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     for statement in search_schema("sqlite"):
         connection.execute(statement)
 

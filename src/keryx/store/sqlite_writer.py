@@ -7,34 +7,33 @@ it did itself. Nobody learns of success before the commit that holds it is durab
 import asyncio
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import apsw
 
 from keryx.clock import SECOND, Clock, Micros
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
-from keryx.store.waiting import Outcome, carried, closed, tell
+from keryx.store.waiting import Outcome, Pending, carried, closed, tell
 
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
 LOCK_WAIT: Micros = 30 * SECOND
+CHECKPOINT_PAGES = 1_000
 FAIR_WINDOW: Micros = 25_000
 FAIR_HELD: Micros = 20_000
+QUICK_MICROS: Micros = 600
+"""A disk that committed in less may be waited for on the spot, and never for longer."""
 
 
-class Job:
+class Job(Pending[Any]):
     """One function on its way through the writer."""
 
-    __slots__ = ("alone", "error", "future", "loop", "result", "work")
+    __slots__ = ("alone",)
 
-    def __init__(self, work: Callable[[], Any], loop: asyncio.AbstractEventLoop, *, alone: bool) -> None:
-        self.work = work
-        self.loop = loop
+    def __init__(self, work: Callable[[], Any], *, alone: bool) -> None:
+        super().__init__(work)
         self.alone = alone
-        self.future: Outcome[Any] = Outcome(loop=loop)
-        self.result: Any = None
-        self.error: BaseException | None = None
 
     def run(self) -> None:
         """Do the work and keep what came of it, whatever that is: the caller is told, not this thread."""
@@ -44,13 +43,6 @@ class Job:
         except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
             self.error = translate(error)
 
-    def resolve(self) -> None:
-        """Hand the outcome to whoever awaits it; runs in the loop's thread."""
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
-
 
 class Writer:
     """Owns a writing connection and the thread it lives on."""
@@ -59,6 +51,7 @@ class Writer:
         self, connection: apsw.Connection, clock: Clock, *, name: str, on_commit: Callable[[], None]
     ) -> None:
         self._connection = connection
+        self._log_pages = 0
         self._clock = clock
         self._on_commit = on_commit
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
@@ -66,20 +59,38 @@ class Writer:
         self._lock = threading.Lock()
         self._pause = threading.Event()
         self._stopping = False
+        self._under_way = 0
+        self._last_took: Micros = QUICK_MICROS
         self._window_from: Micros = 0
         self._held: Micros = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[], Any], *, alone: bool = False) -> Outcome[Any]:
-        """Queue ``work`` and return the future of its durable outcome; ``alone`` runs it in no transaction at all."""
-        job = Job(work, asyncio.get_running_loop(), alone=alone)
+    async def run(self, work: Callable[[], Any], *, alone: bool = False) -> Any:
+        """Run ``work`` and return its result once that is durable; ``alone`` runs it in no transaction at all."""
+        job = Job(work, alone=alone)
         # Looking and queueing are one step, or a job could arrive behind the end and never be answered.
         with self._lock:
             if self._stopping:
                 raise closed()
+            self._under_way += 1
             self._queue.put(job)
-        return job.future
+        try:
+            if self._last_took >= QUICK_MICROS or not await self._ended_soon(job):
+                await job.ended()
+        except asyncio.CancelledError:
+            await job.ended()
+            raise
+        return job.take()
+
+    async def _ended_soon(self, job: Job) -> bool:
+        """Wait on the spot for a commit that nobody shares, on a disk that is quick; say whether it came.
+
+        Waking an event loop takes about as long as such a commit. First every other task gets its turn, so that those
+        that also want to write are seen, and share the commit.
+        """
+        await asyncio.sleep(0)
+        return self._under_way == 1 and job.ends_within(QUICK_MICROS / SECOND)
 
     def stop(self) -> None:
         """Finish what is queued and end the thread."""
@@ -93,7 +104,8 @@ class Writer:
             batch = self._run_alone(job) if job.alone else self._commit_together(job)
             # First, so that whoever was told of a commit finds it counted.
             self._on_commit()
-            self._resolve(batch)
+            self._end(batch)
+            self._empty_log()
             self._be_fair()
 
     def _run_alone(self, job: Job) -> list[Job]:
@@ -122,15 +134,15 @@ class Writer:
             self._connection.execute("COMMIT")
         except apsw.Error:
             return self._commit_one_by_one(batch)
-        self._held += self._clock.monotonic() - started_at
+        self._last_took = self._clock.monotonic() - started_at
+        self._held += self._last_took
         return batch
 
     def _next(self) -> Job | None:
-        """Return the next job that may share the commit, if one is waiting."""
-        try:
-            job = self._queue.get_nowait()
-        except Empty:
+        """Return the next job that may share the commit, if one is waiting; nobody else takes any."""
+        if self._queue.empty():
             return None
+        job = self._queue.get()
         if job is None or job.alone:
             self._set_aside.append(job)
             return None
@@ -192,12 +204,33 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _resolve(self, batch: list[Job]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    def _end(self, batch: list[Job]) -> None:
+        with self._lock:
+            self._under_way -= len(batch)
+        sleepers: dict[asyncio.AbstractEventLoop, list[Outcome[None]]] = {}
         for job in batch:
-            by_loop.setdefault(job.loop, []).append(job)
-        for loop, jobs in by_loop.items():
-            tell(loop, _resolve_all, jobs)
+            outcome = job.end()
+            if outcome is not None:
+                sleepers.setdefault(outcome.get_loop(), []).append(outcome)
+        for loop, outcomes in sleepers.items():
+            tell(loop, _wake, outcomes)
+
+    def _empty_log(self) -> None:
+        """Copy a log that has grown into the file, so that it begins anew: after the answers, and by the writer itself.
+
+        Beside a writer that goes on, a copy is never complete, the log never begins anew, and a log that still grows
+        costs every commit a second wait for the disk.
+        """
+        written, _ = self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE, reset=True)
+        self._log_pages += written
+        if self._log_pages < CHECKPOINT_PAGES:
+            return
+        self._log_pages = 0
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error:
+            # Another process is at it, or the disk is full: everything is in the log, and the next commits ask again.
+            return
 
     def _be_fair(self) -> None:
         """Leave other processes a moment after holding the lock nearly all the time."""
@@ -209,9 +242,9 @@ class Writer:
         self._window_from, self._held = now, 0
 
 
-def _resolve_all(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.resolve()
+def _wake(outcomes: list[Outcome[None]]) -> None:
+    for outcome in outcomes:
+        outcome.set_result(None)
 
 
 def translate(error: BaseException) -> BaseException:

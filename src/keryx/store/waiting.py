@@ -70,37 +70,31 @@ def closed() -> StoreUnavailable:
     return StoreUnavailable("This store was closed; open it again.")
 
 
-class Task(Generic[T]):
-    """Some blocking work on its way through a thread."""
+class Pending(Generic[T]):
+    """Work that another thread does: a caller waits for it on the spot for a moment, or sleeps until it has ended."""
 
-    __slots__ = ("_ended", "_error", "_lock", "_outcome", "_result", "_work")
+    __slots__ = ("_ended", "_lock", "_outcome", "error", "result", "work")
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
+        self.work = work
+        self.result: T | None = None
+        self.error: BaseException | None = None
         self._ended = threading.Lock()
         self._ended.acquire()
         self._lock = threading.Lock()
         self._outcome: Outcome[None] | None = None
-        self._result: T | None = None
-        self._error: BaseException | None = None
 
-    def run(self) -> None:
-        """Do the work on this thread, and wake whoever sleeps for it."""
-        try:
-            self._result = self._work()
-        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
-            self._error = carried(error)
+    def end(self) -> "Outcome[None] | None":
+        """Say that result or error are final; return whom to wake, if the caller sleeps."""
         with self._lock:
             self._ended.release()
-            outcome = self._outcome
-        if outcome is not None:
-            tell(outcome.get_loop(), outcome.set_result, None)
+            return self._outcome
 
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end without leaving the loop; say whether it came."""
         return self._ended.acquire(timeout=seconds)
 
-    async def end(self) -> None:
+    async def ended(self) -> None:
         """Sleep until the end."""
         outcome: Outcome[None] = Outcome(loop=asyncio.get_running_loop())
         with self._lock:
@@ -110,10 +104,10 @@ class Task(Generic[T]):
         await outcome
 
     def take(self) -> T:
-        """Return what came of the work, or raise it."""
-        if self._error is not None:
-            raise self._error
-        return cast(T, self._result)
+        """Return what came of the work, or raise it; only after its end."""
+        if self.error is not None:
+            raise self.error
+        return cast(T, self.result)
 
 
 class Threads:
@@ -125,7 +119,7 @@ class Threads:
 
     def __init__(self, count: int, *, name: str, moment_seconds: float = 0.0) -> None:
         self._moment_seconds = moment_seconds
-        self._queue: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Pending[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._in_a_row = 0
@@ -138,23 +132,29 @@ class Threads:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run ``work`` on one of the threads and return its result."""
-        task = Task(work)
+        pending = Pending(work)
         with self._lock:
             if self._closed:
                 raise closed()
-            self._queue.put(task)
-        if not self._moment_seconds or not task.ends_within(self._moment_seconds):
-            await task.end()
-            return task.take()
+            self._queue.put(pending)
+        if not self._moment_seconds or not pending.ends_within(self._moment_seconds):
+            await pending.ended()
+            return pending.take()
         self._in_a_row += 1
         if self._in_a_row >= QUICK_IN_A_ROW:
             self._in_a_row = 0
             await asyncio.sleep(0)
-        return task.take()
+        return pending.take()
 
     def _serve(self) -> None:
-        while (task := self._queue.get()) is not None:
-            task.run()
+        while (pending := self._queue.get()) is not None:
+            try:
+                pending.result = pending.work()
+            except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+                pending.error = carried(error)
+            outcome = pending.end()
+            if outcome is not None:
+                tell(outcome.get_loop(), outcome.set_result, None)
 
     def close(self) -> None:
         """Refuse new work and wait for what was begun."""

@@ -10,7 +10,7 @@ from keryx.store.waiting import (
     QUICK_IN_A_ROW,
     Changes,
     Outcome,
-    Task,
+    Pending,
     Threads,
     carried,
     finish,
@@ -98,11 +98,12 @@ async def test_work_that_ends_as_the_caller_goes_to_sleep_is_not_missed() -> Non
     threads.close()
 
 
-async def test_a_task_that_has_ended_needs_no_sleep() -> None:
-    task = Task(lambda: 7)
-    task.run()
-    await task.end()
-    assert task.take() == 7
+async def test_what_has_ended_needs_no_sleep() -> None:
+    pending = Pending(lambda: 7)
+    pending.result = pending.work()
+    assert pending.end() is None
+    await pending.ended()
+    assert pending.take() == 7
 
 
 async def test_work_on_a_new_thread_has_an_outcome() -> None:
