@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.domain.part import Part
-from keryx.domain.source import Source
+from keryx.domain.source import Source, check_id
 from keryx.errors import InvalidValue
 
 InboxKind = Literal["message", "command", "schedule", "process", "approval", "agent"]
@@ -53,6 +53,7 @@ class Inbound:
             raise InvalidValue(
                 "an inbound message needs a ref: without it a redelivery would be answered twice"
             )
+        check_id("ref", self.ref)
         if not self.parts:
             raise InvalidValue(f"inbound message {self.ref!r} says nothing: give it at least one part")
 

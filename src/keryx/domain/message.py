@@ -116,7 +116,8 @@ class Message(NamedTuple):
     @property
     def text(self) -> str:
         """What was said, without tool calls, results, media and thinking."""
-        return text_of(self.parts)
+        said = _only_text(self.body)
+        return text_of(self.parts) if said is None else said
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
@@ -145,6 +146,17 @@ def encode_parts(parts: tuple[Part, ...]) -> str:
     except UnicodeEncodeError:
         return _SURROGATE.sub(_escape_surrogate, encoded)
     return encoded
+
+
+def _only_text(encoded: str) -> str | None:
+    """Return the text of a message that is one text, by far the most common kind; None for every other."""
+    if not encoded.startswith('"') or "\\ud" in encoded:
+        return None
+    try:
+        text, end = _from_json(encoded)
+    except ValueError:
+        return None
+    return text if end == len(encoded) else None
 
 
 def decode_parts(encoded: str) -> tuple[Part, ...]:

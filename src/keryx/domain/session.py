@@ -1,4 +1,4 @@
-"""A session's id and states, and when it is listed, purged or pruned.
+"""A session's id and states, and how long it is kept when nobody needs it.
 
 The id never changes, whatever happens to the transcript. Nothing here deletes: the rules only say what is due.
 """
@@ -52,30 +52,8 @@ def state_of(closed_at: Micros | None) -> SessionState:
     return "open" if closed_at is None else "closed"
 
 
-def listed(*, title: str | None, message_total: int, started_at: Micros, now: Micros) -> bool:
-    """Say whether lists show the session: an empty untitled one is hidden once it is older than 60 s."""
-    titled = title is not None and title.strip() != ""
-    return titled or message_total > 0 or now - started_at <= EMPTY_LISTED
-
-
-def purge_due(*, deleted_at: Micros | None, now: Micros, days: int = BIN_DAYS) -> bool:
-    """Say whether a deleted session has been in the bin for its whole time."""
-    return deleted_at is not None and now - deleted_at >= _days(days)
-
-
-def prune_due(
-    *,
-    closed_at: Micros | None,
-    pinned_at: Micros | None,
-    last_active_at: Micros,
-    now: Micros,
-    days: int = PRUNE_DAYS,
-) -> bool:
-    """Say whether ``prune`` takes the session: closed, not pinned, and inactive for longer than ``days``."""
-    return closed_at is not None and pinned_at is None and now - last_active_at > _days(days)
-
-
-def _days(days: int) -> Micros:
+def days_before(now: Micros, days: int) -> Micros:
+    """Return the instant so many days ago, or raise ``InvalidValue``: what is older is due for the bin or its end."""
     if days < 0:
         raise InvalidValue(f"{days} days: give 0 or more")
-    return days * DAY
+    return now - days * DAY

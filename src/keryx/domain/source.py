@@ -17,7 +17,8 @@ CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)
 _PLATFORM = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # They mean something else where a platform's name may stand: in a session key, in a route.
 _RESERVED_PLATFORMS = frozenset({"person", "origin", "all"})
-_IDS = ("account", "user_id", "thread_id")
+_IDS = ("account", "user_id", "thread_id", "user_id_alt", "chat_id_alt")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def check_platform(name: str) -> str:
@@ -36,6 +37,12 @@ def check_chat_type(value: str) -> ChatType:
     if value not in CHAT_TYPES:
         raise InvalidValue(f"chat_type {value!r}: use one of {', '.join(CHAT_TYPES)}")
     return value
+
+
+def check_id(name: str, value: str | None) -> None:
+    """Raise ``InvalidValue`` for an id with characters that no database keeps apart from others."""
+    if value is not None and _UNSTORABLE.search(value):
+        raise InvalidValue(f"{name} {value[:80]!r} holds a NUL or half a character: no platform's id does")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,8 @@ class Source:
             # An empty id would make a second spelling of "none", and so a second key.
             if getattr(self, name) == "":
                 raise InvalidValue(f"{name} is empty: leave it out when there is none")
+        for name in ("chat_id", *_IDS):
+            check_id(name, getattr(self, name))
         if self.chat_type == "thread" and self.thread_id is None:
             raise InvalidValue("chat_type 'thread' needs a thread_id")
 

@@ -94,7 +94,7 @@ def _session_of(tx: Tx, ids: Ids, schedule: Schedule, *, profile: str) -> str:
         current = keys.find_key(tx, key)
         if current is None:
             owner = people.get_person(tx, schedule.owner_id)
-            handed = Handed(title=schedule.name)
+            handed = Handed(profile=profile, title=schedule.name)
             return open_session(tx, ids, source=source, owner=owner, key=key, handed=handed)
         session_id = current.session_id
     sessions.lock_session(tx, session_id)

@@ -6,11 +6,10 @@ A message of a purged session that its platform delivers again counts as new.
 
 from dataclasses import dataclass, replace
 
-from keryx.clock import DAY
 from keryx.domain.branch import Branch, Segment, path
 from keryx.domain.cover import covers_on
-from keryx.domain.session import BIN_DAYS, PRUNE_DAYS, SessionId
-from keryx.errors import InvalidValue, SessionBusy
+from keryx.domain.session import BIN_DAYS, PRUNE_DAYS, SessionId, days_before
+from keryx.errors import SessionBusy
 from keryx.store.database import Tx
 from keryx.store.tables import blobs, branches, covers, feed, keys, purge, sessions
 from keryx.transactions.change_session import move_to_bin
@@ -53,7 +52,7 @@ def empty_bin(tx: Tx, *, days: int = BIN_DAYS, limit: int = 20) -> BinEmptied:
     """Purge up to ``limit`` sessions that have been in the bin for their whole time."""
     purged: list[Purged] = []
     busy: list[SessionId] = []
-    for session_id in purge.list_in_bin(tx, before=tx.now - _micros(days), limit=limit):
+    for session_id in purge.list_in_bin(tx, before=days_before(tx.now, days), limit=limit):
         try:
             require_idle(tx, session_id)
             purged.append(_purge(tx, sessions.get_session(tx, session_id)))
@@ -71,7 +70,7 @@ def prune(
     """
     binned: list[SessionId] = []
     busy: list[SessionId] = []
-    before = tx.now - _micros(days)
+    before = days_before(tx.now, days)
     for session_id in purge.list_prunable(
         tx, owner_id=person_id, before=before, platform=platform, limit=limit
     ):
@@ -83,12 +82,6 @@ def prune(
             move_to_bin(tx, session_id)
             binned.append(session_id)
     return Pruned(binned=tuple(binned), busy=tuple(busy))
-
-
-def _micros(days: int) -> int:
-    if days < 0:
-        raise InvalidValue(f"{days} days: give 0 or more")
-    return days * DAY
 
 
 def _purge(tx: Tx, session: sessions.SessionRecord) -> Purged:

@@ -56,3 +56,8 @@ def test_an_inbound_message_has_a_ref_and_says_something() -> None:
         Inbound(source=LOCAL_CLI, ref="", parts=parts)
     with pytest.raises(InvalidValue, match="says nothing"):
         Inbound(source=LOCAL_CLI, ref="1", parts=())
+
+
+def test_a_ref_that_no_database_can_keep_is_refused() -> None:
+    with pytest.raises(InvalidValue, match=r"ref .* holds a NUL"):
+        Inbound(source=LOCAL_CLI, ref="a\x00", parts=(TextPart(text="hi"),))

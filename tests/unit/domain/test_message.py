@@ -240,15 +240,15 @@ def test_calls_are_counted_at_the_message_that_made_them() -> None:
     assert tool_call_count((ToolResultPart(call_id="c", name="n", output=""),)) == 0
 
 
-def test_a_stored_message_tells_its_text_and_calls() -> None:
-    message = Message(
+def stored(body: str) -> Message:
+    return Message(
         id=1,
         session_id="20260101_000000_00000000",
         branch_no=0,
         seq=1,
         turn_id=None,
         role="assistant",
-        body=encode_parts((TextPart(text="a"), call())),
+        body=body,
         author=None,
         author_id=None,
         input_tokens=0,
@@ -258,7 +258,32 @@ def test_a_stored_message_tells_its_text_and_calls() -> None:
         finish_reason=None,
         created_at=0,
     )
+
+
+def test_a_stored_message_tells_its_text_and_calls() -> None:
+    message = stored(encode_parts((TextPart(text="a"), call())))
     assert (message.text, message.tool_calls) == ("a", (call(),))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (TextPart(text="a"),),
+        (TextPart(text=""),),
+        (TextPart(text="\ud800\x00"),),
+        (TextPart(text="a"), TextPart(text="b")),
+        (),
+    ],
+)
+def test_the_text_of_a_stored_message_is_the_text_of_its_parts(parts: tuple[Part, ...]) -> None:
+    assert stored(encode_parts(parts)).text == text_of(parts)
+
+
+@pytest.mark.parametrize("torn", ['"torn', '"a" and more', "", "[1", '"\\ud80'])
+def test_a_torn_message_has_no_text_and_shows_what_is_left(torn: str) -> None:
+    message = stored(torn)
+    assert message.text == ""
+    assert message.parts == (UnknownPart(raw={"torn": torn}),)
 
 
 def test_a_text_message_says_its_text() -> None:

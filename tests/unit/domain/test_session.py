@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from keryx.clock import DAY, SECOND
 from keryx.domain.session import (
     CLOSE_REASONS,
-    listed,
+    days_before,
     parse_close_reason,
     parse_session_id,
-    prune_due,
-    purge_due,
     state_of,
 )
 from keryx.errors import InvalidValue
@@ -65,41 +63,11 @@ def test_a_session_is_closed_while_it_has_a_time_of_closing() -> None:
     assert state_of(0) == "closed"
 
 
-@pytest.mark.parametrize(
-    ("title", "messages", "age_seconds", "shown"),
-    [
-        (None, 0, 60, True),
-        (None, 0, 61, False),
-        ("", 0, 61, False),
-        (" \n", 0, 61, False),
-        ("Rome", 0, 61, True),
-        (None, 1, 61, True),
-    ],
-)
-def test_an_empty_untitled_session_is_hidden_after_a_minute(
-    title: str | None, messages: int, age_seconds: int, *, shown: bool
-) -> None:
-    assert (
-        listed(title=title, message_total=messages, started_at=NOW - age_seconds * SECOND, now=NOW) is shown
-    )
-
-
-def test_a_deleted_session_stays_in_the_bin_for_thirty_days() -> None:
-    assert not purge_due(deleted_at=None, now=NOW)
-    assert not purge_due(deleted_at=NOW - 30 * DAY + 1, now=NOW)
-    assert purge_due(deleted_at=NOW - 30 * DAY, now=NOW)
-    assert purge_due(deleted_at=NOW, now=NOW, days=0)
-
-
-def test_prune_takes_only_closed_unpinned_sessions_inactive_for_longer_than_its_days() -> None:
-    old = NOW - 90 * DAY - 1
-    assert prune_due(closed_at=NOW, pinned_at=None, last_active_at=old, now=NOW)
-    assert not prune_due(closed_at=NOW, pinned_at=None, last_active_at=old + 1, now=NOW)
-    assert not prune_due(closed_at=None, pinned_at=None, last_active_at=old, now=NOW)
-    assert not prune_due(closed_at=NOW, pinned_at=NOW, last_active_at=old, now=NOW)
-    assert prune_due(closed_at=NOW, pinned_at=None, last_active_at=NOW - 7 * DAY - 1, now=NOW, days=7)
+def test_days_are_counted_back_from_now() -> None:
+    assert days_before(NOW, 30) == NOW - 30 * DAY
+    assert days_before(NOW, 0) == NOW
 
 
 def test_a_negative_number_of_days_is_refused() -> None:
     with pytest.raises(InvalidValue, match="-1 days"):
-        prune_due(closed_at=NOW, pinned_at=None, last_active_at=NOW, now=NOW, days=-1)
+        days_before(NOW, -1)

@@ -13,18 +13,16 @@ OPTIONAL_NAMES = (
     "chat_name",
     "user_name",
     "chat_topic",
-    "user_id_alt",
-    "chat_id_alt",
     "message_id",
     "reply_to",
 )
-OPTIONAL_IDS = ("account", "user_id")
+OPTIONAL_IDS = ("account", "user_id", "user_id_alt", "chat_id_alt")
 
 
 @st.composite
 def sources(draw: st.DrawFn) -> Source:
     chat_type = draw(st.sampled_from(CHAT_TYPES))
-    ids = st.text(min_size=1, max_size=8)
+    ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=8)
     values: dict[str, Any] = {name: draw(st.none() | st.text(max_size=8)) for name in OPTIONAL_NAMES}
     values |= {name: draw(st.none() | ids) for name in OPTIONAL_IDS}
     values["thread_id"] = draw(ids if chat_type == "thread" else st.none() | ids)
@@ -116,3 +114,11 @@ def test_a_source_that_cannot_be_is_refused_by_the_name_of_its_field(wrong: dict
     data: dict[str, str] = {"platform": "signal", "chat_id": "1", "chat_type": "dm"} | wrong
     with pytest.raises(InvalidValue, match=next(iter(wrong))):
         Source.from_dict(data)
+
+
+@pytest.mark.parametrize("wrong", ["a\x00b", "\ud800", "x\udfff"])
+@pytest.mark.parametrize("name", ["chat_id", "account", "user_id", "thread_id", "user_id_alt", "chat_id_alt"])
+def test_an_id_that_no_database_can_keep_is_refused(name: str, wrong: str) -> None:
+    fields: dict[str, str] = {"chat_id": "1", name: wrong}
+    with pytest.raises(InvalidValue, match=f"{name} .* holds a NUL"):
+        Source(platform="telegram", chat_type="dm", **fields)
