@@ -1,6 +1,8 @@
 """Much to index at once is indexed by a process of its own."""
 
+import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,18 @@ async def test_a_helper_catches_up_and_ends_with_its_input(store_address: str) -
         await helper.stop()
         with pytest.raises(StoreUnavailable, match="it is gone"):
             await helper.catch_up()
+
+
+async def test_a_helper_that_cannot_open_the_store_says_why_and_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await IndexHelper.start(tmp_path / "file" / "keryx.db")
+
+
+async def test_a_helper_whose_start_is_given_up_is_gone(store_address: str) -> None:
+    with pytest.raises(TimeoutError):
+        # Far less than a new interpreter takes.
+        await asyncio.wait_for(IndexHelper.start(store_address), 0.02)
 
 
 async def test_without_a_helper_the_program_indexes_by_itself(

@@ -41,8 +41,14 @@ class IndexHelper:
         except OSError as error:
             raise StoreUnavailable(f"No process could be started for the search index: {error}") from error
         helper = cls(process)
-        # By the pipe and not as an argument, because an address may hold a password.
-        await helper._ask(json.dumps(str(address)))
+        try:
+            # By the pipe and not as an argument, because an address may hold a password.
+            await helper._ask(json.dumps(str(address)))
+        except BaseException:
+            # It has done nothing yet, and may be busy finding out that it cannot.
+            process.kill()
+            await helper.stop()
+            raise
         return helper
 
     async def catch_up(self) -> None:
@@ -74,7 +80,11 @@ async def serve() -> None:
     """The child: open the store whose address comes first, then index at every further line, until the input ends."""
     os.nice(NICER)
     lines = sys.stdin
-    database = open_database(json.loads(lines.readline()))
+    try:
+        database = open_database(json.loads(lines.readline()))
+    except KeryxError as error:
+        _answer(_sentence(error))
+        return
     _answer("done")
     while lines.readline():
         try:
@@ -82,10 +92,14 @@ async def serve() -> None:
             while (await database.write_index(index_step)).more and not select([lines], [], [], 0)[0]:
                 pass
         except KeryxError as error:
-            _answer(str(error).replace("\n", " "))
+            _answer(_sentence(error))
         else:
             _answer("done")
     await database.close()
+
+
+def _sentence(error: KeryxError) -> str:
+    return str(error).replace("\n", " ")
 
 
 def _answer(text: str) -> None:
