@@ -12,7 +12,7 @@ from keryx.store.database import Database
 from keryx.store.tables import schedules, sessions
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
-from keryx.transactions.fail_turn import Failure
+from keryx.transactions.fail_turn import Failure, stop_turn
 from keryx.transactions.fire_schedule import fire_schedule
 from keryx.transactions.manage_schedule import Scheduled, create_schedule
 from tests.conformance.acting import ask, call, fail, outputs, result, start
@@ -117,16 +117,32 @@ async def test_a_fire_ends_as_its_turn_does(stage: Stage) -> None:
     plan = SchedulePlan(name="tea", rule="every 1h", zone="UTC", parts=(TextPart(text="Tea?"),), route=ORIGIN)
     made = await stage.do(lambda tx: create_schedule(tx, plan, person_id=ana.id, origin=dm("hana")))
     assert isinstance(made, Scheduled)
-    for outcome in ("finished", "failed"):
+    for outcome in ("finished", "failed", "stopped"):
         stage.clock.advance(HOUR)
         await stage.do(lambda tx: fire_schedule(tx, stage.ids))
         begun = await stage.begin()
         assert begun.purpose == "schedule"
         if outcome == "finished":
             await stage.finish(begun, "Yes.")
-        else:
+        elif outcome == "failed":
             await fail(stage, begun, Failure(reason="no water"))
+        else:
+            await stage.do(lambda tx, begun=begun: stop_turn(tx, begun.lease, turn_id=begun.turn_id))  # type: ignore[misc]
         [newest, *_] = await stage.look(lambda tx: schedules.list_fires(tx, made.schedule.id, limit=9))
-        assert newest.state == outcome
+        assert newest.state == ("finished" if outcome == "finished" else "failed")
+    facts = await stage.rows("SELECT subject FROM feed WHERE kind = 'fire'")
+    assert facts == [(made.schedule.id,)] * 6
     said = [(each.kind, each.address) for each in await stage.deliveries()]
     assert said == [("scheduled", "telegram:hana")] * 2
+
+
+async def test_a_turn_whose_fire_is_gone_ends_all_the_same(stage: Stage) -> None:
+    ana = await stage.meet("hana")
+    plan = SchedulePlan(name="tea", rule="every 1h", zone="UTC", parts=(TextPart(text="Tea?"),), route=ORIGIN)
+    await stage.do(lambda tx: create_schedule(tx, plan, person_id=ana.id, origin=dm("hana")))
+    stage.clock.advance(HOUR)
+    await stage.do(lambda tx: fire_schedule(tx, stage.ids))
+    begun = await stage.begin()
+    await stage.tamper("DELETE FROM fires")
+    await stage.finish(begun, "Yes.")
+    assert (await stage.turn(begun)).state == "finished"

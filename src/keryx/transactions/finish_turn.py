@@ -117,6 +117,14 @@ def end_items(tx: Tx, turn: turns.Turn, *, fate: Fate, note: str | None = None) 
         merged = fate == "answered" and item.id != last_id
         inbox.finish(tx, item.id, fate="merged" if merged else fate, note=note or f"turn {turn.id}")
         if item.kind == "schedule":
-            run: Literal["finished", "failed"] = "failed" if fate == "failed" else "finished"
-            schedules.end_fire_of_inbox(tx, item.id, state=run, note=note)
+            _end_fire(tx, turn, item, state="finished" if fate == "answered" else "failed", note=note)
         feed.add_event(tx, turn.session_id, "inbox", item.id)
+
+
+def _end_fire(
+    tx: Tx, turn: turns.Turn, item: inbox.InboxItem, *, state: Literal["finished", "failed"], note: str | None
+) -> None:
+    """Record how the run of a schedule's fire went; one that was stopped did not finish."""
+    fire = schedules.end_fire_of_inbox(tx, item.id, state=state, note=note)
+    if fire is not None:
+        feed.add_event(tx, turn.session_id, "fire", fire.schedule_id)
