@@ -13,16 +13,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.corpus import choose_queries, ensure_corpus
 from bench.driver import REPOSITORY, Bench, WorkerError
 from bench.environments import OURS, PEERS, interpreter, title
 from bench.measures import MEASURES
+from bench.postgres import Databases
 from bench.report import Row, as_json, table
 from bench.run import SIZES, Run
 
 FOLDER = REPOSITORY / ".bench"
+GIVEN_UP = "given up:"
+"""How notes about measures begin that did not go through; the others still do."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -58,18 +62,10 @@ def main(arguments: Sequence[str]) -> int:
     contenders = (*OURS, *chosen.peers)
     for contender in contenders:
         interpreter(contender, FOLDER)
-    run = _prepare(chosen, contenders)
-    rows: list[Row] = []
     began = time.perf_counter()
-    try:
-        for name in chosen.only:
-            print(f"bench: {name}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-            rows += MEASURES[name](run)
-    except WorkerError as error:
-        run.notes.append(f"ended early: {error}")
-    finally:
-        if not chosen.keep:
-            shutil.rmtree(run.stores, ignore_errors=True)
+    with ExitStack() as exits:
+        run = _prepare(chosen, contenders, exits)
+        rows = _measure(run, chosen.only)
     print(
         f"Size {chosen.size}, medians of {chosen.rounds} interleaved rounds. {' · '.join(_machine().values())}\n"
     )
@@ -80,15 +76,29 @@ def main(arguments: Sequence[str]) -> int:
         report = {"size": chosen.size, "rounds": chosen.rounds, "machine": _machine(), "facts": run.facts}
         report |= {"rows": as_json(rows), "notes": run.notes, "seconds": time.perf_counter() - began}
         chosen.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 0 if rows and not any(note.startswith("ended early") for note in run.notes) else 1
+    return 0 if rows and not any(note.startswith(GIVEN_UP) for note in run.notes) else 1
 
 
-def _prepare(chosen: argparse.Namespace, contenders: tuple[str, ...]) -> Run:
+def _measure(run: Run, names: Sequence[str]) -> list[Row]:
+    """Return the rows of all measures, as far as they went; small runs show only what has a target."""
+    rows: list[Row] = []
+    began = time.perf_counter()
+    for name in names:
+        print(f"bench: {name}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+        try:
+            rows += MEASURES[name](run)
+        except WorkerError as error:
+            run.notes.append(f"{GIVEN_UP} {name}: {error}")
+    return [row for row in rows if row.checks or run.sizes.thorough]
+
+
+def _prepare(chosen: argparse.Namespace, contenders: tuple[str, ...], exits: ExitStack) -> Run:
     sizes = SIZES[chosen.size]
     corpus = ensure_corpus(FOLDER, sizes.large_messages)
     stores = FOLDER / "stores" / chosen.size
     if not chosen.keep:
         shutil.rmtree(stores, ignore_errors=True)
+        exits.callback(shutil.rmtree, stores, ignore_errors=True)
     return Run(
         bench=Bench(folder=FOLDER, corpus=corpus),
         stores=stores,
@@ -96,6 +106,8 @@ def _prepare(chosen: argparse.Namespace, contenders: tuple[str, ...]) -> Run:
         rounds=chosen.rounds,
         contenders=contenders,
         queries=choose_queries(corpus),
+        databases=Databases(exits),
+        keep=chosen.keep,
     )
 
 

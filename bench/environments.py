@@ -30,7 +30,8 @@ OURS = ("keryx", "raw")
 
 def title(contender: str) -> str:
     """What the table calls a contender."""
-    return PEERS[contender].title if contender in PEERS else {"keryx": "Keryx"}.get(contender, contender)
+    ours = {"keryx": "Keryx", "postgres": "PostgreSQL"}
+    return PEERS[contender].title if contender in PEERS else ours.get(contender, contender)
 
 
 def interpreter(contender: str, folder: Path) -> Path:

@@ -9,11 +9,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from bench.contenders.contract import Contender, Message, NotOffered
+from bench.contenders.contract import Contender, Message, NotOffered, Order
 from bench.corpus import read_messages
 from bench.disk import wait_for_calm
 
@@ -22,6 +22,12 @@ T = TypeVar("T")
 
 BATCH_MESSAGES = 5_000
 """How many messages a contender is given at once when a store is filled."""
+FIRST_TIMESTAMP = 1_735_689_600
+"""When the first message of every filled store was sent: the first of January 2025."""
+MESSAGE_SECONDS = 20
+"""What lies between it and the next; a million of them are past before what is appended now."""
+FILLED_ONLY = "before:2025-12-01"
+"""As part of a query: nothing that was appended to the store since it was filled."""
 
 
 @dataclass(slots=True)
@@ -82,18 +88,20 @@ class Operations:
         await self.contender.close()
         return {}
 
-    async def build(self, *, named: dict[str, int], fill: int, fill_messages: int) -> Result:
-        """Fill the open store: sessions of given sizes, then *fill* sessions of *fill_messages* each."""
-        sizes = chain(named.items(), ((f"fill{number:06d}", fill_messages) for number in range(fill)))
-        total = sum(named.values()) + fill * fill_messages
-        messages = read_messages(self.corpus, start=0, count=total)
+    async def fill(self, *, sessions: list[tuple[str, int]], start: int) -> Result:
+        """Make sessions with so many messages each, from position *start* of the corpus on."""
+        total = sum(size for _, size in sessions)
+        messages = read_messages(self.corpus, start=start, count=total)
         began = time.perf_counter()
-        for batch in _batches(sizes, messages):
+        for batch in _batches(sessions, _stamped(messages, first=start)):
             await self.contender.populate(batch)
-        filled = time.perf_counter()
+        return {"messages": total, "seconds": time.perf_counter() - began}
+
+    async def settle(self) -> Result:
+        """Bring what filling left undone to an end."""
+        began = time.perf_counter()
         await self.contender.settle()
-        settled = time.perf_counter()
-        return {"messages": total, "filling_seconds": filled - began, "settling_seconds": settled - filled}
+        return {"seconds": time.perf_counter() - began}
 
     async def create(self, *, sessions: list[str]) -> Result:
         """Make empty sessions."""
@@ -146,7 +154,8 @@ class Operations:
     async def find_again(self, *, session: str, word: str) -> Result:
         """Append a message with a word nobody used, search for it at once, and say whether it came."""
         await self.contender.append(session, {"role": "user", "content": f"The word is {word}."})
-        return {"found": await self.contender.search(word, order="newest", session=None) > 0}
+        found = await self.contender.search(word, order="newest", session=None, guest=False)
+        return {"found": found > 0}
 
     async def load_last(self, *, session: str, count: int, repeats: int) -> Result:
         """Read the newest messages of a session, again and again."""
@@ -165,7 +174,7 @@ class Operations:
         return await _repeat(lambda: self.contender.list_newest(count), repeats, expected=count)
 
     async def search(
-        self, *, queries: list[str], order: Literal["newest", "best"], session: str | None, seconds: float
+        self, *, queries: list[str], order: Order, session: str | None, guest: bool, seconds: float
     ) -> Result:
         """Run each query three times, at most for *seconds*; say also how many hits they had together."""
         timings = Timings()
@@ -174,11 +183,21 @@ class Operations:
         for query in queries:
             found: int | None = None
             for _ in range(3):
-                found = await timings.time(self.contender.search(query, order=order, session=session))
+                asked = self.contender.search(query, order=order, session=session, guest=guest)
+                found = await timings.time(asked)
             hits += found or 0
             if time.perf_counter() > until:
                 break
         return timings.summary() | {"hits": hits}
+
+    async def find(self, *, queries: list[str], order: Order, session: str | None, guest: bool) -> Result:
+        """Say by query what is found in the store as it was filled: session and number of each message."""
+        return {
+            query: await self.contender.find(
+                f"{query} {FILLED_ONLY}", order=order, session=session, guest=guest
+            )
+            for query in queries
+        }
 
     async def search_for(self, *, queries: list[str], seconds: float) -> Result:
         """Search without a pause for *seconds*."""
@@ -186,7 +205,7 @@ class Operations:
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             for query in queries:
-                await timings.time(self.contender.search(query, order="newest", session=None))
+                await timings.time(self.contender.search(query, order="newest", session=None, guest=False))
         return timings.summary()
 
     async def populate_chats(self, *, count: int) -> Result:
@@ -238,6 +257,11 @@ async def _repeat(call: Callable[[], Awaitable[int]], repeats: int, *, expected:
     return timings.summary() | {"rows": first}
 
 
+def _stamped(messages: Iterable[Message], *, first: int) -> Iterable[Message]:
+    for number, message in enumerate(messages, first):
+        yield message | {"timestamp": FIRST_TIMESTAMP + number * MESSAGE_SECONDS}
+
+
 def _batches(
     sizes: Iterable[tuple[str, int]], messages: Iterable[Message]
 ) -> Iterable[dict[str, list[Message]]]:
@@ -256,11 +280,18 @@ def _batches(
 
 
 def _written_bytes() -> dict[str, int]:
-    """Bytes this process gave to ``write`` calls, and bytes it made the kernel send to the disk."""
-    counters = _proc("io")
-    return {"calls": int(counters["wchar"]), "disk": int(counters["write_bytes"])}
+    """Bytes this process and its children gave to ``write`` calls, and bytes they made the kernel send to the disk."""
+    # A child that has ended is in its parent's counters; one that is alive is not.
+    children = (
+        thread.read_text(encoding="ascii").split() for thread in Path("/proc/self/task").glob("*/children")
+    )
+    counters = [_proc("io"), *(_proc("io", of=child) for some in children for child in some)]
+    return {
+        "calls": sum(int(each["wchar"]) for each in counters),
+        "disk": sum(int(each["write_bytes"]) for each in counters),
+    }
 
 
-def _proc(name: str) -> dict[str, str]:
-    lines = Path("/proc/self", name).read_text(encoding="ascii").splitlines()
+def _proc(name: str, *, of: str = "self") -> dict[str, str]:
+    lines = Path("/proc", of, name).read_text(encoding="ascii").splitlines()
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -13,12 +13,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.contenders.contract import GUEST
 from bench.driver import Bench, Result, Worker, WorkerError
 from bench.environments import OURS
 from bench.operations import Timings
+from bench.postgres import Databases
 
 LARGE = ("keryx", "raw", "hermes")
 """Who is measured on the large stores: the others have no search, and no list that is meant to be long."""
+
+FILL_MESSAGES = 100
+"""How long the sessions are that make a large store large."""
+GUEST_EVERY = 50
+"""One in so many of them belongs to a second person."""
+PART_MESSAGES = 20_000
+"""What a small run gives PostgreSQL, which takes a minute to be given 100,000."""
+PIECE_MESSAGES = 50_000
+"""How many messages are stored between two words about how far it is."""
 
 Figures = dict[str, float | None]
 """One figure by contender."""
@@ -45,6 +56,10 @@ class Sizes:
     """How long one contender may take for one part of a round, where a part can be cut."""
     search_seconds: float
     """The same for one class of queries, of which there are many."""
+    whole: str
+    """The named session of 10,000 messages, which is read as a whole."""
+    thorough: bool
+    """Whether that is measured too for which there is no target, and PostgreSQL on the large store."""
 
     @property
     def ladder_messages(self) -> int:
@@ -62,6 +77,8 @@ SIZES = {
         long_appends=2_000,
         seconds=2.0,
         search_seconds=0.3,
+        whole="long",
+        thorough=False,
     ),
     "full": Sizes(
         sessions={"tiny": 100, "middle": 10_000, "long": 100_000},
@@ -72,6 +89,8 @@ SIZES = {
         long_appends=10_000,
         seconds=10.0,
         search_seconds=3.0,
+        whole="middle",
+        thorough=True,
     ),
 }
 
@@ -86,6 +105,8 @@ class Run:
     rounds: int
     contenders: tuple[str, ...]
     queries: dict[str, list[str]]
+    databases: Databases
+    keep: bool
     notes: list[str] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     """By contender, what was measured and how its writes are made durable."""
@@ -105,6 +126,8 @@ class Run:
         folder = self.stores / store / contender
         if not (self.stores / store / f"{contender}.json").exists():
             self._build(contender, store, folder)
+        elif contender == "postgres":
+            self.databases.provide(folder)
         return folder
 
     def built(self, place: str) -> Result:
@@ -141,8 +164,9 @@ class Run:
             shutil.copytree(self.root(f"keryx@{store}"), folder)
             made: Result = dict(self.built(f"keryx@{store}"))
         else:
-            print(f"bench: filling {store} for {contender}", file=sys.stderr, flush=True)
             folder.mkdir(parents=True)
+            if contender == "postgres":
+                self.databases.provide(folder)
             worker = Worker(f"{contender}@{store}", self.bench)
             try:
                 worker.ask("open", root=str(folder))
@@ -151,28 +175,71 @@ class Run:
             finally:
                 worker.stop()
             made["bytes"] = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            if contender == "postgres" and self.keep:
+                self.databases.dump(folder)
         (self.stores / store / f"{contender}.json").write_text(json.dumps(made), encoding="utf-8")
 
     def _fill(self, worker: Worker, store: str) -> Result:
         kind, _, count = store.partition("-")
-        named: dict[str, int] = {}
-        fill, fill_messages = 0, 100
         match kind:
             case "empty":
                 worker.ask("create", sessions=["fresh"])
                 return {"messages": 0}
             case "chats":
+                _say(f"filling {store} for {worker.contender}")
                 return worker.ask("populate_chats", count=int(count)) or {}
             case "list":
-                fill, fill_messages = int(count), 2
+                return _fill_sessions(worker, [(f"fill{number:06d}", 2) for number in range(int(count))])
             case "ladder":
-                named = self.sizes.sessions
+                return _fill_sessions(worker, list(self.sizes.sessions.items()))
             case "large":
-                named = self.sizes.sessions
-                fill = (self.sizes.large_messages - self.sizes.ladder_messages) // fill_messages
+                return _fill_sessions(worker, _large_sessions(self.sizes.sessions, self.sizes.large_messages))
+            case "part":
+                named = {name: self.sizes.sessions[name] for name in ("tiny", "middle")}
+                return _fill_sessions(worker, _large_sessions(named, PART_MESSAGES))
             case _:
                 raise ValueError(f"there is no recipe for a store named {store}")
-        return worker.ask("build", named=named, fill=fill, fill_messages=fill_messages) or {}
+
+
+def _large_sessions(named: Mapping[str, int], messages: int) -> list[tuple[str, int]]:
+    """The named sessions, and then as many others as make so many messages."""
+    others = (messages - sum(named.values())) // FILL_MESSAGES
+    names = (f"{'fill' if (number + 1) % GUEST_EVERY else GUEST}{number:06d}" for number in range(others))
+    return [*named.items(), *((name, FILL_MESSAGES) for name in names)]
+
+
+def _fill_sessions(worker: Worker, sessions: Sequence[tuple[str, int]]) -> Result:
+    """Fill a store a good piece at a time, and tell how far it is."""
+    total = sum(size for _, size in sessions)
+    done, seconds = 0, 0.0
+    for piece in _pieces(sessions):
+        filled = worker.ask("fill", sessions=piece, start=done) or {}
+        done += filled["messages"]
+        seconds += filled["seconds"]
+        left = seconds / done * (total - done)
+        _say(
+            f"filling {worker.store} for {worker.contender}: {done:,} of {total:,} messages in {seconds:.0f} s"
+            + (f", about {left:.0f} s to go" if done < total else "")
+        )
+    settled = worker.ask("settle") or {}
+    return {"messages": total, "filling_seconds": seconds, "settling_seconds": settled["seconds"]}
+
+
+def _pieces(sessions: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    piece: list[tuple[str, int]] = []
+    held = 0
+    for session, size in sessions:
+        piece.append((session, size))
+        held += size
+        if held >= PIECE_MESSAGES:
+            yield piece
+            piece, held = [], 0
+    if piece:
+        yield piece
+
+
+def _say(what: str) -> None:
+    print(f"bench: {what}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,11 @@ from typing import Any, ClassVar, Literal
 
 Message = dict[str, Any]
 
+Order = Literal["newest", "best"]
+
+GUEST = "guest"
+"""How the names of sessions begin that belong to a second person, where a store knows persons at all."""
+
 
 class NotOffered(Exception):
     """The store has no such operation."""
@@ -49,7 +54,7 @@ class Contender(ABC):
         raise NotOffered
 
     async def populate(self, batch: Mapping[str, Sequence[Message]]) -> None:
-        """Fill new sessions by the fastest way the store has; never timed."""
+        """Fill new sessions by the fastest way the store has; never timed. Messages say when they were sent."""
         raise NotOffered
 
     async def settle(self) -> None:
@@ -70,8 +75,17 @@ class Contender(ABC):
         """Read the sessions last active, with preview and counts; return how many came."""
         raise NotOffered
 
-    async def search(self, query: str, *, order: Literal["newest", "best"], session: str | None) -> int:
-        """Find up to twenty messages, in *session* or anywhere; return how many came."""
+    async def search(self, query: str, *, order: Order, session: str | None, guest: bool) -> int:
+        """Find up to twenty messages, in *session* or anywhere; return how many came.
+
+        With *guest* the second person asks, who sees only what was said to them.
+        """
+        raise NotOffered
+
+    async def find(
+        self, query: str, *, order: Order, session: str | None, guest: bool
+    ) -> list[tuple[str, int]]:
+        """Do what ``search`` does and return session and number of each hit; never timed."""
         raise NotOffered
 
     async def populate_chats(self, count: int) -> None:

@@ -11,25 +11,42 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
-from typing import Literal
 
 import apsw
 
-from bench.contenders.contract import Contender, Message
+from bench.contenders.contract import GUEST, Contender, Message, Order
 from keryx import __version__
+from keryx.clock import SECOND, Micros
 from keryx.config import Settings
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import NewMessage
 from keryx.domain.part import TextPart
+from keryx.domain.person import Person
 from keryx.domain.source import Source
 from keryx.ids import Ids
 from keryx.library import Keryx
 from keryx.library import open as open_keryx
 from keryx.library.messages import new_message
+from keryx.store.tables import people
 from keryx.transactions.accept_message import accept_message
+from keryx.views.search import SearchResult
 
 TOGETHER = 500
 """How many messages or chats are written at once while a store is filled."""
+GUEST_FILE = "guest.txt"
+"""Beside the store: the id of the second person."""
+
+
+class NumberedIds(Ids):
+    """Ids for sessions that are filled: digits only, so that no query for a word finds a session by its id."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        self._numbers = count(first)
+
+    def session_id(self, now: Micros) -> str:
+        """Return an id of the usual form with a running number in it."""
+        return f"{super().session_id(now)[:-8]}{next(self._numbers):08d}"
 
 
 class KeryxStore(Contender):
@@ -40,6 +57,8 @@ class KeryxStore(Contender):
     def __init__(self) -> None:
         self._exits = AsyncExitStack()
         self._keryx: Keryx
+        self._filling: Keryx
+        self._guest: Keryx | None = None
         self._root = Path()
         self._names: dict[str, str] = {}
         self._references = count()
@@ -57,7 +76,14 @@ class KeryxStore(Contender):
     async def open(self, root: Path) -> None:
         self._root = root
         self._names = _read_names(root)
-        self._keryx = await self._exits.enter_async_context(open_keryx(root / "keryx.db"))
+        self._keryx = await self._exits.enter_async_context(open_keryx(self.address(root)))
+        self._filling = self._acting_for(self._keryx.person, NumberedIds(len(self._names)))
+        if (root / GUEST_FILE).exists():
+            await self._let_guest_in(int((root / GUEST_FILE).read_text(encoding="ascii")))
+
+    def address(self, root: Path) -> str | Path:
+        """Return where the store of the folder *root* is."""
+        return root / "keryx.db"
 
     async def close(self) -> None:
         await self._exits.aclose()
@@ -67,13 +93,39 @@ class KeryxStore(Contender):
         self._names[session] = (await self._keryx.create_session(title=session)).id
 
     async def populate(self, batch: Mapping[str, Sequence[Message]]) -> None:
-        await asyncio.gather(*(self.create(session) for session in batch))
+        if self._guest is None and any(session.startswith(GUEST) for session in batch):
+            await self._let_guest_in(None)
+        await asyncio.gather(*(self._create_filled(session) for session in batch))
         await asyncio.gather(*(self._append_all(session, messages) for session, messages in batch.items()))
+
+    async def _create_filled(self, session: str) -> None:
+        self._names[session] = (await self._whose(session).create_session()).id
 
     async def _append_all(self, session: str, messages: Sequence[Message]) -> None:
         for start in range(0, len(messages), TOGETHER):
             chunk = [_new_message(message) for message in messages[start : start + TOGETHER]]
-            await self._keryx.append_all(self._names[session], chunk)
+            await self._whose(session).append_all(self._names[session], chunk)
+
+    def _whose(self, session: str) -> Keryx:
+        return self._guest if self._guest is not None and session.startswith(GUEST) else self._filling
+
+    async def _let_guest_in(self, person_id: int | None) -> None:
+        """Make the second person, or meet them again."""
+        database = self._keryx._database  # noqa: SLF001 - who is let in is the gateway's to say, as below
+        person = await database.write(
+            lambda tx: (
+                people.add_person(tx, name="Guest", role="member")
+                if person_id is None
+                else people.get_person(tx, person_id)
+            )
+        )
+        (self._root / GUEST_FILE).write_text(str(person.id), encoding="ascii")
+        self._guest = self._acting_for(person, NumberedIds(10_000_000))
+
+    def _acting_for(self, person: Person, ids: Ids) -> Keryx:
+        """Return what ``keryx.open(person=…)`` gives, on the store that is open already."""
+        mine = self._keryx
+        return Keryx(mine._database, person, ids=ids, indexer=mine._indexer)  # noqa: SLF001
 
     async def settle(self) -> None:
         await self.catch_up()
@@ -114,10 +166,24 @@ class KeryxStore(Contender):
     async def list_newest(self, count: int) -> int:
         return len((await self._keryx.list_sessions(limit=count)).rows)
 
-    async def search(self, query: str, *, order: Literal["newest", "best"], session: str | None) -> int:
-        session_id = None if session is None else self._names[session]
-        found = await self._keryx.search(query, limit=20, order=order, session_id=session_id)
+    async def search(self, query: str, *, order: Order, session: str | None, guest: bool) -> int:
+        found = await self._search(query, order=order, session=session, guest=guest)
         return sum(len(group.hits) for group in found.sessions)
+
+    async def find(
+        self, query: str, *, order: Order, session: str | None, guest: bool
+    ) -> list[tuple[str, int]]:
+        found = await self._search(query, order=order, session=session, guest=guest)
+        names = {session_id: name for name, session_id in self._names.items()}
+        return [(names[group.session_id], hit.seq) for group in found.sessions for hit in group.hits]
+
+    async def _search(self, query: str, *, order: Order, session: str | None, guest: bool) -> SearchResult:
+        asker = self._keryx
+        if guest:
+            assert self._guest is not None, "this store was filled without a second person"
+            asker = self._guest
+        session_id = None if session is None else self._names[session]
+        return await asker.search(query, limit=20, order=order, session_id=session_id)
 
     async def populate_chats(self, count: int) -> None:
         for start in range(0, count, TOGETHER):
@@ -133,10 +199,11 @@ class KeryxStore(Contender):
 
 
 def _new_message(message: Message) -> NewMessage:
-    text, calls = message["content"], message.get("tool_calls", ())
+    text, calls, sent_at = message["content"], message.get("tool_calls", ()), message["timestamp"] * SECOND
     if message["role"] == "tool":
-        return new_message("tool", text, tool_call_id=message["tool_call_id"], tool_name=message["tool_name"])
-    return new_message(message["role"], text, tool_calls=calls)
+        call_id, name = message["tool_call_id"], message["tool_name"]
+        return new_message("tool", text, tool_call_id=call_id, tool_name=name, created_at=sent_at)
+    return new_message(message["role"], text, tool_calls=calls, created_at=sent_at)
 
 
 def _read_names(root: Path) -> dict[str, str]:

@@ -13,10 +13,23 @@ from typing import Any
 import apsw
 
 from bench.contenders.contract import Contender, Message
+from keryx.store.sqlite import LOG_BYTES_MAX
 from keryx.store.statements import load
 
 SEQ_MAX = 2**62
 NO_TOKENS = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "cost_micros": 0}
+
+OPTIONS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "wal_autocheckpoint=1000",
+    "foreign_keys=ON",
+    "trusted_schema=OFF",
+    "temp_store=MEMORY",
+    "cache_size=-16000",
+    f"journal_size_limit={LOG_BYTES_MAX}",
+)
+"""Those of Keryx's own connections, but for the checkpoint: there is no other thread to write the log back."""
 
 
 class Raw(Contender):
@@ -35,7 +48,8 @@ class Raw(Contender):
     async def open(self, root: Path) -> None:
         self._names = json.loads((root / "names.json").read_text(encoding="utf-8"))
         self._connection = apsw.Connection(str(root / "keryx.db"))
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-16000"):
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        for pragma in OPTIONS:
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
         (self._owner,) = self._one("SELECT id FROM people WHERE role = 'owner'", {})
 

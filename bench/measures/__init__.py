@@ -5,7 +5,8 @@ Each takes the run and returns its rows. The targets are those of the issue that
 
 from collections.abc import Callable
 
-from bench.measures.reading import measure_list, measure_load, measure_open, measure_search, measure_size
+from bench.measures.reading import measure_list, measure_load, measure_open, measure_size
+from bench.measures.searching import measure_search
 from bench.measures.starting import measure_version
 from bench.measures.writing import measure_append, measure_concurrent, measure_processes, measure_routing
 from bench.report import Row

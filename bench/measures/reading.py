@@ -1,4 +1,4 @@
-"""What reading costs: opening, searching, loading, listing; and what the store takes on the disk.
+"""What reading costs: opening, loading, listing; and what the store takes on the disk.
 
 These run before the measures that write, on the stores as they were filled.
 """
@@ -6,8 +6,8 @@ These run before the measures that write, on the stores as they were filled.
 import statistics
 
 from bench.driver import Worker
-from bench.report import Row, at_most, below
-from bench.run import LARGE, Figures, Run, Samples, figures_of, median
+from bench.report import Row, at_most
+from bench.run import LARGE, Figures, Run, figures_of, median
 
 
 def measure_open(run: Run) -> list[Row]:
@@ -54,62 +54,33 @@ def measure_size(run: Run) -> list[Row]:
     return [Row(measure="bytes on disk per message", unit="bytes", figures=figures, checks=(check,))]
 
 
-def measure_search(run: Run) -> list[Row]:
-    """Every class of query over a middling and a large store."""
-    rows: list[Row] = []
-    for store, messages in (("ladder", run.sizes.ladder_messages), ("large", run.sizes.large_messages)):
-        places = [f"{contender}@{store}" for contender in run.among("keryx", "hermes")]
-        with run.field(places) as field:
-            for order, session in (("newest", None), ("newest", "middle"), ("best", None)):
-                if session and store == "ladder":
-                    continue
-                for kind, queries in run.queries.items():
-                    samples = field.ask(
-                        "search",
-                        queries=queries,
-                        order=order,
-                        session=session,
-                        seconds=run.sizes.search_seconds,
-                    )
-                    where = " in one session" if session else ""
-                    name = f"search {messages:,}, {order} first{where}: {kind}"
-                    rows.append(_search_row(name, samples, order, kind, judged=store == "large"))
-            if store == "large":
-                memory = figures_of(field.ask("memory"), "bytes")
-                rows.append(Row(measure="memory after these searches", unit="bytes", figures=memory))
-    return rows
-
-
-def _search_row(name: str, samples: Samples, order: str, kind: str, *, judged: bool) -> Row:
-    figures = figures_of(samples, "p50")
-    bound = 0.003 if order == "newest" else 0.05 if kind == "common" else 0.02
-    hits = {place: results[0]["hits"] for place, results in samples.items() if results}
-    checks = (below(bound, "seconds", figures["keryx"]),) if judged else ()
-    return Row(measure=name, unit="seconds", figures=figures, checks=checks, details={"hits": hits})
-
-
 def measure_load(run: Run) -> list[Row]:
-    """The end of a long session, and the whole of a middling one."""
-    sessions = run.sizes.sessions
+    """The end of a long session, and the whole of one of 10,000 messages."""
+    session, last_of = run.sizes.whole, run.sizes.sessions["long"]
     with run.field([f"{contender}@ladder" for contender in run.contenders]) as field:
         last = figures_of(field.ask("load_last", session="long", count=50, repeats=50), "p50")
-        whole = figures_of(field.ask("load_all", session="middle", repeats=5), "p50")
-        given = figures_of(field.ask("load_conversation", session="middle", repeats=5), "p50")
+        loaded = field.ask("load_all", session=session, repeats=5)
+        given: Figures = {}
+        if run.sizes.thorough:
+            given = figures_of(field.ask("load_conversation", session=session, repeats=5), "p50")
+    whole = figures_of(loaded, "p50")
+    # Asked and not assumed: a kept store has grown.
+    length = median(loaded, "keryx@ladder", "rows") or 0
     return [
         Row(
-            measure=f"last 50 of {sessions['long']:,} messages",
+            measure=f"last 50 of {last_of:,} messages",
             unit="seconds",
             figures=last,
             checks=(at_most(3, "raw", last["keryx"], last["raw"]),),
         ),
         Row(
-            measure=f"whole transcript of {sessions['middle']:,}",
+            measure=f"whole transcript of {length:,.0f}",
             unit="seconds",
             figures=whole,
             checks=(at_most(0.5, "Hermes", whole["keryx"], whole.get("hermes")),),
         ),
         Row(
-            measure=f"the same, as a model is given it ({sessions['middle']:,})",
+            measure=f"the same, as a model is given it ({length:,.0f})",
             unit="seconds",
             figures=given,
         ),

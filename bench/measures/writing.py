@@ -22,7 +22,8 @@ def measure_append(run: Run) -> list[Row]:
             for place, results in found.items()
             if not all(result["found"] for result in results)
         )
-        for session, length in run.sizes.sessions.items():
+        lengths = run.sizes.sessions if run.sizes.thorough else {"tiny": run.sizes.sessions["tiny"]}
+        for session, length in lengths.items():
             count = run.sizes.appends
             samples = field.append(
                 {"ladder": session}, count=count, slices=count // 500, seconds=run.sizes.seconds

@@ -1,22 +1,18 @@
 """A process of its own for indexing much at once: there it takes no interpreter time from the writes.
 
-The parent side starts it, asks for rounds, and ends it by closing its input; the child side is this module run as a
-program. The index is written under the database's own locks, so whoever else indexes at the same time is no harm.
+This end starts it, asks for rounds, and ends it by closing its input; ``index_worker`` is the other end. The index is
+written under the database's own locks, so whoever else indexes at the same time does no harm.
 """
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
-from select import select
+from typing import Final
 
-from keryx.errors import KeryxError, StoreUnavailable
-from keryx.store.opening import open_database
-from keryx.transactions.index_messages import index_step
+from keryx.errors import StoreUnavailable
 
-NICER = 5
-"""Writes go before indexing where the machine has to choose."""
+WORKER: Final = "keryx.library.index_worker"
 
 
 class IndexHelper:
@@ -32,7 +28,7 @@ class IndexHelper:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                __name__,
+                WORKER,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 # Ctrl-C at the terminal is for the program; this one ends when its input does.
@@ -74,38 +70,3 @@ class IndexHelper:
             raise StoreUnavailable(
                 f"The search index's own process failed: {answer.decode().strip() or 'it is gone'}"
             )
-
-
-async def serve() -> None:
-    """The child: open the store whose address comes first, then index at every further line, until the input ends."""
-    os.nice(NICER)
-    lines = sys.stdin
-    try:
-        database = open_database(json.loads(lines.readline()))
-    except KeryxError as error:
-        _answer(_sentence(error))
-        return
-    _answer("done")
-    while lines.readline():
-        try:
-            # Nothing is asked before the answer, so what can be read meanwhile is the input's end.
-            while (await database.write_index(index_step)).more and not select([lines], [], [], 0)[0]:
-                pass
-        except KeryxError as error:
-            _answer(_sentence(error))
-        else:
-            _answer("done")
-    await database.close()
-
-
-def _sentence(error: KeryxError) -> str:
-    return str(error).replace("\n", " ")
-
-
-def _answer(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    asyncio.run(serve())
