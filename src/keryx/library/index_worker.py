@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from select import select
 from typing import Final
 
@@ -51,4 +52,6 @@ def _answer(text: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    # Whoever asked may be gone when the answer comes.
+    with suppress(BrokenPipeError):
+        asyncio.run(serve())
