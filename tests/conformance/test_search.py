@@ -1,6 +1,7 @@
 """Search finds what was said, and only that, whatever is indexed yet and however the index is cut."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -270,13 +271,20 @@ async def test_nobody_finds_what_was_said_to_others(talk: Talk) -> None:
 
 
 async def test_a_person_of_many_audiences_finds_what_was_said_to_each(talk: Talk) -> None:
+    ben = await talk.stranger()
     for number in range(20):
-        await talk.session(
-            f"plan {number}", source=Source(platform="telegram", chat_id=f"-{number}", chat_type="group")
-        )
+        source = Source(platform="telegram", chat_id=f"-{number}", chat_type="group")
+        record = await talk.record(await talk.session(f"plan {number}", source=source))
+        if number != 3:
+            await talk.database.write(
+                partial(people.join_audience, person_id=ben.id, audience_id=record.audience_id)
+            )
     await index(talk)
     assert len(await texts(talk, "plan", limit=50)) == 20
-    assert await texts(talk, "plan 7") == ["plan 7"]
+    assert len(await texts(talk, "plan", limit=50, person_id=ben.id)) == 19
+    assert await texts(talk, "plan 7", person_id=ben.id) == ["plan 7"]
+    assert await texts(talk, "plan 3") == ["plan 3"]
+    assert await texts(talk, "plan 3", person_id=ben.id) == []
 
 
 async def test_a_search_can_be_narrowed_to_a_session_or_a_source(talk: Talk) -> None:

@@ -1,6 +1,7 @@
-"""Sets of document numbers within a segment: rising sequences, and runs where they are long and dense.
+"""Sets of document numbers within a segment: rising sequences, and lazier forms where they are long.
 
-A set is never changed once made. ``Runs`` stands for what is too large to be written out for one question.
+A set is never changed once made. Whatever is walked is walked in pieces, a few documents first and then more at once:
+whoever wants one page pays for little, and whoever wants everything pays little for each document.
 """
 
 from array import array
@@ -9,12 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final, Protocol, TypeAlias
 
+PIECE: Final = 32
+"""Documents of the first piece of a walk; each one after that is four times as large."""
+PIECE_MAX: Final = 8_192
+DOC_MAX: Final = 65_535
+HASH_RATIO: Final = 6
+"""Looking for one document by halving costs about as much as hashing so many."""
 
-class Asked(Protocol):
-    """What can be asked whether it holds a document."""
 
-    def __contains__(self, doc: int, /) -> bool:
-        """Whether ``doc`` is in it."""
+class Test(Protocol):
+    """What says of documents whether they are in a set."""
+
+    def keep(self, docs: Sequence[int], /) -> Sequence[int]:
+        """Return those of ``docs``, which rise or fall, that are in the set, in the order they came."""
 
 
 class Runs:
@@ -30,10 +38,6 @@ class Runs:
     def __len__(self) -> int:
         return self._count
 
-    def __contains__(self, doc: int) -> bool:
-        index = bisect_right(self.firsts, doc) - 1
-        return index >= 0 and doc <= self.lasts[index]
-
     def __iter__(self) -> Iterator[int]:
         return chain.from_iterable(range(a, b + 1) for a, b in zip(self.firsts, self.lasts, strict=True))
 
@@ -41,26 +45,25 @@ class Runs:
         pairs = zip(reversed(self.firsts), reversed(self.lasts), strict=True)
         return chain.from_iterable(range(b, a - 1, -1) for a, b in pairs)
 
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are in a run."""
+        firsts, lasts = self.firsts, self.lasts
+        return [doc for doc in docs if (after := bisect_right(firsts, doc)) and doc <= lasts[after - 1]]
+
 
 class AnyOf:
     """The documents of several sets, too many to be written out before somebody asks for them."""
 
-    __slots__ = ("_count", "_sets", "_tested")
+    __slots__ = ("_count", "_sets", "_tests")
 
-    def __init__(self, sets: "Sequence[DocSet]") -> None:
+    def __init__(self, sets: Sequence[Sequence[int] | Runs]) -> None:
         self._sets = sets
-        self._tested = [_tested(each) for each in sets]
+        self._tests = [_test_of(each) for each in sets]
         self._count = sum(map(len, sets))
 
     def __len__(self) -> int:
         """How many there are at most."""
         return self._count
-
-    def __contains__(self, doc: int) -> bool:
-        for each in self._tested:  # noqa: SIM110 - any() costs a generator, and this is asked for every candidate
-            if doc in each:
-                return True
-        return False
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(set().union(*self._sets)))
@@ -68,109 +71,168 @@ class AnyOf:
     def __reversed__(self) -> Iterator[int]:
         return iter(sorted(set().union(*self._sets), reverse=True))
 
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are in any of the sets."""
+        found: set[int] = set()
+        for each in self._tests:
+            found.update(each.keep(docs))
+        return docs if len(found) == len(docs) else [doc for doc in docs if doc in found]
 
-class Kept:
-    """The documents of one set that are in another, tested only as far as somebody walks."""
 
-    __slots__ = ("_among", "_docs")
+class Heap:
+    """Documents in no order and more than once, as the terms that begin alike have them.
 
-    def __init__(self, docs: "DocSet", among: Asked) -> None:
+    Where ``among`` is given, whoever asks or walks wants nothing else but what is in that as well.
+    """
+
+    __slots__ = ("_among", "_count", "_docs", "_hashed")
+
+    def __init__(self, docs: Sequence[Sequence[int]], *, among: Iterable[int] | None = None) -> None:
         self._docs = docs
-        self._among = _tested(among)
+        self._among = among
+        self._count = sum(map(len, docs))
+        self._hashed: set[int] | None = None
 
     def __len__(self) -> int:
         """How many there are at most."""
-        return len(self._docs)
-
-    def __contains__(self, doc: int) -> bool:
-        return doc in self._among and doc in _tested(self._docs)
+        return self._count
 
     def __iter__(self) -> Iterator[int]:
-        return self._walk(iter(self._docs))
+        return iter(sorted(self._hash()))
 
     def __reversed__(self) -> Iterator[int]:
-        return self._walk(reversed(self._docs))
+        return iter(sorted(self._hash(), reverse=True))
+
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are in it."""
+        found = self._hash()
+        return [doc for doc in docs if doc in found]
+
+    def _hash(self) -> set[int]:
+        if self._hashed is None:
+            docs: Iterable[Iterable[int]] = self._docs
+            if self._among is not None:
+                # Looking through all takes less than hashing all.
+                wanted = set(self._among)
+                docs = [wanted.intersection(each) for each in docs]
+            self._hashed = set().union(*docs)
+        return self._hashed
+
+
+Base: TypeAlias = Sequence[int] | Runs | AnyOf | Heap
+
+
+class Kept:
+    """The documents of one set that pass tests, which are made only as far as somebody walks."""
+
+    __slots__ = ("docs", "tests")
+
+    def __init__(self, docs: Base, tests: tuple[Test, ...]) -> None:
+        self.docs = docs
+        self.tests = tests
+
+    def __len__(self) -> int:
+        """How many there are at most."""
+        return len(self.docs)
+
+    def __iter__(self) -> Iterator[int]:
+        return self._walk(iter(self.docs))
+
+    def __reversed__(self) -> Iterator[int]:
+        return self._walk(reversed(self.docs))
 
     def _walk(self, docs: Iterator[int]) -> Iterator[int]:
-        among = self._among
-        if isinstance(among, (Halved, Without)):
-            # Whoever wants a page stops soon; only a long walk is worth the making of a hash set.
-            yield from among.walk(islice(docs, among.patience))
-            following = next(docs, None)
-            if following is None:
-                return
-            among = among.hashed()
-            if following in among:
-                yield following
-        yield from (doc for doc in docs if doc in among)
+        size = PIECE
+        while piece := list(islice(docs, size)):
+            size = min(4 * size, PIECE_MAX)
+            yield from _passing(piece, self.tests)
 
 
-class Halved:
-    """A rising sequence in which a document is looked for by halving."""
+class Sorted:
+    """A rising sequence that is asked, not walked."""
 
     __slots__ = ("_docs",)
 
     def __init__(self, docs: Sequence[int]) -> None:
         self._docs = docs
 
-    @property
-    def patience(self) -> int:
-        """After how many questions it is better hashed."""
-        return len(self._docs) // HASH_RATIO + 1
-
-    def hashed(self) -> Asked:
-        """Return the same set for many questions."""
-        return frozenset(self._docs)
-
-    def walk(self, docs: Iterator[int]) -> Iterator[int]:
-        """Yield those of ``docs`` that are in it."""
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are in it."""
         among = self._docs
-        count = len(among)
-        for doc in docs:
-            index = bisect_left(among, doc)
-            if index < count and among[index] == doc:
-                yield doc
-
-    def __contains__(self, doc: int) -> bool:
-        index = bisect_left(self._docs, doc)
-        return index < len(self._docs) and self._docs[index] == doc
+        begin, end = stretch(among, docs)
+        if end - begin <= HASH_RATIO * len(docs):
+            hashed = set(among[begin:end])
+            return [doc for doc in docs if doc in hashed]
+        return [doc for doc in docs if (at := bisect_left(among, doc, begin, end)) < end and among[at] == doc]
 
 
-class Without:
-    """The documents that are not in a set: only ever asked, never walked."""
+class Within:
+    """The documents of a range."""
 
     __slots__ = ("_docs",)
 
-    def __init__(self, docs: Asked) -> None:
-        self._docs = _tested(docs)
+    def __init__(self, docs: range) -> None:
+        self._docs = docs
 
-    @property
-    def patience(self) -> int:
-        """After how many questions it is better hashed."""
-        return self._docs.patience if isinstance(self._docs, Halved) else 0
-
-    def hashed(self) -> Asked:
-        """Return the same set for many questions."""
-        return Without(self._docs.hashed()) if isinstance(self._docs, Halved) else self
-
-    def walk(self, docs: Iterator[int]) -> Iterator[int]:
-        """Yield those of ``docs`` that are in it."""
-        return (doc for doc in docs if doc not in self._docs)
-
-    def __contains__(self, doc: int) -> bool:
-        return doc not in self._docs
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are in it."""
+        return [doc for doc in docs if doc in self._docs]
 
 
-HASH_RATIO: Final = 16
-"""Looking for one document by halving costs about as much as hashing so many."""
+class Without:
+    """The documents that do not pass tests."""
 
-DocSet: TypeAlias = Sequence[int] | Runs | AnyOf | Kept
+    __slots__ = ("_tests",)
+
+    def __init__(self, tests: tuple[Test, ...]) -> None:
+        self._tests = tests
+
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that are not in the set."""
+        gone = set(_passing(docs, self._tests))
+        return [doc for doc in docs if doc not in gone] if gone else docs
+
+
+DocSet: TypeAlias = Base | Kept
 EMPTY: Final[DocSet] = ()
 
 
-def _tested(docs: Asked) -> Asked:
-    """Return the set in a form that answers quickly whether a document is in it."""
-    return Halved(docs) if isinstance(docs, (list, tuple, array)) else docs
+def _passing(docs: Sequence[int], tests: Iterable[Test]) -> Sequence[int]:
+    for test in tests:
+        if not docs:
+            break
+        docs = test.keep(docs)
+    return docs
+
+
+def _parts(docs: DocSet) -> tuple[Base, tuple[Test, ...]]:
+    return (docs.docs, docs.tests) if isinstance(docs, Kept) else (docs, ())
+
+
+def _tests_of(docs: DocSet) -> tuple[Test, ...]:
+    base, tests = _parts(docs)
+    return (_test_of(base), *tests)
+
+
+def _test_of(docs: Base) -> Test:
+    if isinstance(docs, (Runs, AnyOf, Heap)):
+        return docs
+    return Within(docs) if isinstance(docs, range) else Sorted(docs)
+
+
+def stretch(among: Sequence[int], docs: Sequence[int]) -> tuple[int, int]:
+    """Return where in the rising ``among`` the documents from the first to the last of ``docs`` stand."""
+    low, high = (docs[0], docs[-1]) if docs[0] <= docs[-1] else (docs[-1], docs[0])
+    begin = bisect_left(among, low)
+    return begin, bisect_right(among, high, begin)
+
+
+def bounds(docs: DocSet) -> tuple[int, int]:
+    """Return between which documents, both counted in, a filled set is."""
+    base, _ = _parts(docs)
+    if isinstance(base, Runs):
+        return base.firsts[0], base.lasts[-1]
+    return (0, DOC_MAX) if isinstance(base, (AnyOf, Heap)) else (base[0], base[-1])
 
 
 def everything(count: int) -> DocSet:
@@ -194,13 +256,25 @@ def to_runs(docs: Iterable[int]) -> Runs:
 
 def intersect(one: DocSet, other: DocSet) -> DocSet:
     """Return the documents that are in both, rising."""
-    if isinstance(one, range) and isinstance(other, range):
-        return range(max(one.start, other.start), min(one.stop, other.stop))
-    for docs, whole in ((one, other), (other, one)):
-        if isinstance(whole, range) and isinstance(docs, (list, tuple, array)):
-            begin, end = bisect_left(docs, whole.start), bisect_left(docs, whole.stop)
-            return docs if end - begin == len(docs) else docs[begin:end]
-    return Kept(one, other) if len(one) <= len(other) else Kept(other, one)
+    if isinstance(one, range):
+        one, other = other, one
+    if isinstance(other, range):
+        base, tests = _parts(one)
+        if isinstance(base, range):
+            base = range(max(base.start, other.start), min(base.stop, other.stop))
+        elif isinstance(base, (list, tuple, array)):
+            base = base[bisect_left(base, other.start) : bisect_left(base, other.stop)]
+        else:
+            tests = (Within(other), *tests)
+        return Kept(base, tests) if tests else base
+    small, large = (one, other) if len(one) <= len(other) else (other, one)
+    return passing(small, *_tests_of(large))
+
+
+def passing(docs: DocSet, *tests: Test) -> DocSet:
+    """Return the documents that pass tests, which are made in the order they were added."""
+    base, others = _parts(docs)
+    return Kept(base, (*others, *tests))
 
 
 def unite(sets: Sequence[DocSet]) -> DocSet:
@@ -216,4 +290,4 @@ def unite(sets: Sequence[DocSet]) -> DocSet:
 
 def subtract(one: DocSet, other: DocSet) -> DocSet:
     """Return the documents of ``one`` that are not in ``other``, rising."""
-    return Kept(one, Without(other)) if len(other) else one
+    return passing(one, Without(_tests_of(other))) if len(other) else one

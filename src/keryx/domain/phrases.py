@@ -6,21 +6,27 @@ known. The text decides.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import accumulate, compress, islice
 from typing import Final
 
+from keryx.domain.docsets import stretch
 from keryx.domain.postings import COUNT_MAX, Posting
 
+COUNTED: Final = 16
+"""Up to so many documents for each one that is asked for are counted through; more are summed up."""
+SPARSE: Final = 4
+"""Up to so many documents for each one that is asked for are passed through a sieve; more are looked up by halving."""
 _RING: Final = bytes(range(256)) * 2
 
 
 class Standing:
     """Where one token of a phrase stands in a segment."""
 
-    __slots__ = ("_at", "_counts", "_docs", "_places", "_positions", "back", "block_id", "posting")
+    __slots__ = ("_at", "_back", "_counts", "_docs", "_place", "_positions", "block_id", "posting")
 
     def __init__(self, offset: int, posting: Posting, *, block_id: int) -> None:
         shift = -offset & 255
-        self.back = _RING[shift : shift + 256]
+        self._back = _RING[shift : shift + 256]
         self.posting = posting
         self.block_id = block_id
         self._docs = posting.docs
@@ -30,27 +36,50 @@ class Standing:
         """Take the block's positions; must come before ``begins``."""
         self._positions = positions
         self._counts = self.posting.counts
-        self._places = self.posting.places_begin
+        self._place = self.posting.places_begin
 
-    def begins(self, doc: int) -> bytes | None:
-        """Return where the phrase would begin in ``doc``, which must hold the token, modulo 256; None: anywhere."""
-        counts = self._counts
-        at = self._at
-        index = self._at = bisect_left(self._docs, doc)
-        # Counting on from the document asked last: documents are walked in order, one way or the other.
-        if index >= at:
-            places = self._places + sum(counts[at:index])
-        else:
-            places = self._places - sum(counts[index:at])
-        self._places = places
-        count = counts[index]
-        return None if count == COUNT_MAX else self._positions[places : places + count].translate(self.back)
+    def begins(self, docs: Sequence[int]) -> list[bytes | None]:
+        """Return where the phrase would begin in each of ``docs``, modulo 256; None: anywhere.
+
+        All of them must hold the token, and rise or fall.
+        """
+        begin, end = stretch(self._docs, docs)
+        counts = self._counts[begin:end]
+        if end - begin > COUNTED * len(docs) or COUNT_MAX in counts:
+            return [self._begins(doc) for doc in docs]
+        first = self._seek(begin)
+        places = list(accumulate(counts, initial=0))
+        shifted = self._positions[first : first + places[-1]].translate(self._back)
+        among = self._docs
+        if end - begin > SPARSE * len(docs):
+            at = [bisect_left(among, doc, begin, end) - begin for doc in docs]
+            return [shifted[places[index] : places[index + 1]] for index in at]
+        wanted = list(map(set(docs).__contains__, among[begin:end]))
+        cuts = map(slice, compress(places, wanted), compress(islice(places, 1, None), wanted))
+        found: list[bytes | None] = list(map(shifted.__getitem__, cuts))
+        return found if docs[0] <= docs[-1] else found[::-1]
+
+    def _begins(self, doc: int) -> bytes | None:
+        index = bisect_left(self._docs, doc)
+        place = self._seek(index)
+        count = self._counts[index]
+        return None if count == COUNT_MAX else self._positions[place : place + count].translate(self._back)
+
+    def _seek(self, index: int) -> int:
+        """Return where the positions of the ``index``-th document begin.
+
+        Counts on from the one that was asked last: documents are walked in order, one way or the other.
+        """
+        at, counts = self._at, self._counts
+        self._place += sum(counts[at:index]) if index >= at else -sum(counts[index:at])
+        self._at = index
+        return self._place
 
 
 class Phrase:
-    """The documents of a segment in which tokens may stand as a phrase has them, asked one by one.
+    """The documents of a segment in which tokens may stand as a phrase has them.
 
-    Only documents that hold all tokens may be asked for. Positions are read when the first one is.
+    Only documents that hold all tokens may be asked for. Positions are read when the first ones are.
     """
 
     __slots__ = ("_is_read", "_read", "_standing")
@@ -58,29 +87,43 @@ class Phrase:
     def __init__(
         self, standing: Sequence[Standing], *, read: Callable[[Sequence[int]], dict[int, bytes]]
     ) -> None:
-        self._standing = standing
+        # The rarest token leaves the fewest places to look for.
+        self._standing = sorted(standing, key=lambda each: len(each.posting.docs))
         self._read = read
         self._is_read = False
 
-    def __contains__(self, doc: int) -> bool:
+    def keep(self, docs: Sequence[int]) -> Sequence[int]:
+        """Return those of ``docs`` that may hold the phrase."""
         if not self._is_read:
             positions = self._read([each.block_id for each in self._standing])
             for each in self._standing:
                 each.read(positions[each.block_id])
             self._is_read = True
-        left: bytes | None = None
-        for each in self._standing:
-            begins = each.begins(doc)
-            if begins is None:
+        left = self._standing[0].begins(docs)
+        for each in self._standing[1:]:
+            if not docs:
+                break
+            docs, left = _adjacent(docs, left, each.begins(docs))
+        return docs
+
+
+def _adjacent(
+    docs: Sequence[int], left: Sequence[bytes | None], right: Sequence[bytes | None]
+) -> tuple[list[int], list[bytes | None]]:
+    """Return the documents in which two tokens have a beginning in common, and their common beginnings."""
+    kept: list[int] = []
+    common: list[bytes | None] = []
+    for doc, one, other in zip(docs, left, right, strict=True):
+        both = one
+        if one is None:
+            both = other
+        elif other is not None and len(one) > 1:
+            apart = one.translate(None, other)
+            if len(apart) == len(one):
                 continue
-            if left is None:
-                left = begins
-            # A token stands once or twice in most texts: looking for so few bytes beats making sets.
-            elif len(left) == 1:
-                if left[0] not in begins:
-                    return False
-            else:
-                left = bytes([place for place in left if place in begins])
-                if not left:
-                    return False
-        return True
+            both = one.translate(None, apart)
+        elif other is not None and one not in other:
+            continue
+        kept.append(doc)
+        common.append(both)
+    return kept, common

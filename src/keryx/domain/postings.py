@@ -7,12 +7,13 @@ planes of equal bytes compress. Documents are numbered by (time, id) within thei
 import struct
 import zlib
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from sys import byteorder
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from keryx.domain.docsets import HASH_RATIO, stretch
 from keryx.errors import StoreCorrupt
 
 FORMAT: Final = 1
@@ -35,8 +36,8 @@ DAMAGED: Final = "The search index is damaged. It is built anew from the message
 _HEAD: Final = struct.Struct("<IH")
 _PARTS: Final = struct.Struct("<II")
 _LOW: Final = 0 if byteorder == "little" else 1
-_WIDTHS: Final = {ord(code): struct.Struct(f"={code}") for code in "IQ"}
-_LENGTH: Final = struct.Struct("=H")
+_CODES: Final[dict[int, tuple[Literal["I", "Q"], int]]] = {ord("I"): ("I", 4), ord("Q"): ("Q", 8)}
+_LENGTH_SIZE: Final = array("H").itemsize
 _BASES: Final = struct.Struct("<qqBB")
 
 
@@ -79,15 +80,16 @@ class Posting:
         return sum(self._block.counts[: self._begin])
 
     def counts_of(self, docs: Sequence[int]) -> list[int]:
-        """How often the term stands in some documents."""
-        counts = self.counts
-        if len(docs) * 16 > len(self.docs):
-            known = dict(zip(self.docs, counts, strict=True))
+        """How often the term stands in some documents, which rise or fall."""
+        begin, end = stretch(self.docs, docs)
+        among, counts = self.docs[begin:end], self.counts[begin:end]
+        if end - begin <= HASH_RATIO * len(docs):
+            known = dict(zip(among, counts, strict=True))
             return [known.get(doc, 0) for doc in docs]
         found: list[int] = []
         for doc in docs:
-            index = bisect_left(self.docs, doc)
-            found.append(counts[index] if index < len(self.docs) and self.docs[index] == doc else 0)
+            index = bisect_left(among, doc)
+            found.append(counts[index] if index < len(among) and among[index] == doc else 0)
         return found
 
 
@@ -164,8 +166,25 @@ class Block:
             return None
         # Counting line breaks is quicker than making a list of terms to look into.
         index = self._names.count(b"\n", 0, at)
-        begin = sum(self._sizes_low[:index]) + 256 * sum(self._sizes_high[:index])
-        return self._posting(begin, self._sizes_low[index] + 256 * self._sizes_high[index])
+        return self._posting(self._size(0, index), self._sizes_low[index] + 256 * self._sizes_high[index])
+
+    def docs_from(self, prefix: str, *, within: tuple[int, int]) -> "array[int]":
+        """Return the documents of all terms that begin with ``prefix``: term by term, so one may come again.
+
+        Those that are not ``within`` the two, both counted in, may be left out.
+        """
+        key = f"\n{prefix}".encode()
+        count = self._names.count(key)
+        # Terms that begin alike stand side by side, and so do their documents.
+        first = self._names.count(b"\n", 0, self._names.find(key)) if count else 0
+        begin = self._size(0, first)
+        end = begin + self._size(first, first + count)
+        docs = _numbers(self._low[begin:end], self._high[begin:end])
+        return docs[bisect_left(docs, within[0]) : bisect_right(docs, within[1])] if count == 1 else docs
+
+    def _size(self, first: int, last: int) -> int:
+        """How many documents the terms from ``first`` to ``last`` have together."""
+        return sum(self._sizes_low[first:last]) + 256 * sum(self._sizes_high[first:last])
 
     def find_from(self, prefix: str) -> list[tuple[str, Posting]]:
         """Return all terms that begin with ``prefix``, with their postings."""
@@ -238,36 +257,36 @@ def pack_columns(columns: Columns) -> bytes:
 class Chunk:
     """One chunk of columns that was read; single documents are picked out of the bytes."""
 
-    __slots__ = ("_data", "_id_base", "_id_code", "_lengths_at", "_time_base", "_time_code", "_times_at")
+    __slots__ = ("_id_base", "_ids", "_time_base", "_times", "lengths")
+
+    lengths: memoryview
+    """How many words each document has."""
 
     def __init__(self, data: bytes) -> None:
         try:
             self._id_base, self._time_base, id_code, time_code = _BASES.unpack_from(data)
-            self._id_code, self._time_code = _WIDTHS[id_code], _WIDTHS[time_code]
-        except (struct.error, KeyError) as damage:
+            (id_format, id_size), (time_format, time_size) = _CODES[id_code], _CODES[time_code]
+            count = (len(data) - _BASES.size) // (id_size + time_size + _LENGTH_SIZE)
+            times_at = _BASES.size + count * id_size
+            lengths_at = times_at + count * time_size
+            view = memoryview(data)
+            self._ids = view[_BASES.size : times_at].cast(id_format)
+            self._times = view[times_at:lengths_at].cast(time_format)
+            self.lengths = view[lengths_at:].cast("H")
+        except (struct.error, KeyError, TypeError) as damage:
             raise StoreCorrupt(DAMAGED) from damage
-        self._data = data
-        count = (len(data) - _BASES.size) // (self._id_code.size + self._time_code.size + _LENGTH.size)
-        self._times_at = _BASES.size + count * self._id_code.size
-        self._lengths_at = self._times_at + count * self._time_code.size
 
     def key(self, index: int) -> tuple[int, int]:
         """Return (time, id) of one document, by which documents are ordered."""
-        (id_,) = self._id_code.unpack_from(self._data, _BASES.size + index * self._id_code.size)
-        (time,) = self._time_code.unpack_from(self._data, self._times_at + index * self._time_code.size)
-        return self._time_base + time, self._id_base + id_
-
-    def length(self, index: int) -> int:
-        """Return how many words one document has."""
-        (length,) = _LENGTH.unpack_from(self._data, self._lengths_at + index * _LENGTH.size)
-        return int(length)
+        return self._time_base + self._times[index], self._id_base + self._ids[index]
 
     def columns(self) -> Columns:
         """Return all of it."""
-        count = (len(self._data) - self._lengths_at) // _LENGTH.size
-        keys = [self.key(index) for index in range(count)]
-        lengths = [self.length(index) for index in range(count)]
-        return Columns([id_ for _, id_ in keys], [time for time, _ in keys], lengths)
+        return Columns(
+            [self._id_base + each for each in self._ids],
+            [self._time_base + each for each in self._times],
+            self.lengths.tolist(),
+        )
 
 
 def _offsets(numbers: Sequence[int]) -> tuple[bytes, str]:

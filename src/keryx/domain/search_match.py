@@ -15,13 +15,14 @@ from keryx.domain.tokens import Tokens, tokenize, wide
 class Text:
     """A text cut into tokens, to be asked where they stand."""
 
-    __slots__ = ("_places", "_tokens", "_wide", "raw")
+    __slots__ = ("_places", "_starts", "_tokens", "_wide", "raw")
 
     def __init__(self, raw: str) -> None:
         self.raw = raw
         self._tokens: Tokens | None = None
         self._wide: str | None = None
         self._places: dict[str, list[int]] | None = None
+        self._starts: dict[Words, list[int]] = {}
 
     @property
     def words(self) -> list[str]:
@@ -41,8 +42,14 @@ class Text:
 
     def positions(self, token: str) -> list[int]:
         """Where ``token`` stands, rising."""
-        if token in self.words:
-            return [position for position, word in enumerate(self.words) if word == token]
+        words = self.words
+        count = words.count(token)
+        if count:
+            # Jumping from one to the next beats looking at every word: most stand once or twice.
+            found = [words.index(token)]
+            while len(found) < count:
+                found.append(words.index(token, found[-1] + 1))
+            return found
         if self._places is None:
             self._places = {}
             for position, extra in self._cut().extras:
@@ -52,6 +59,28 @@ class Text:
     def positions_from(self, prefix: str) -> list[int]:
         """Where a token stands that begins with ``prefix``, rising."""
         return [position for position, word in enumerate(self.words) if word.startswith(prefix)]
+
+    def starts(self, words: Words) -> list[int]:
+        """Where ``words`` begin, rising; asked for to judge and again to highlight."""
+        found = self._starts.get(words)
+        if found is None:
+            found = self._starts[words] = self._find(words)
+        return found
+
+    def _find(self, words: Words) -> list[int]:
+        found: list[int] | None = None
+        last = len(words.tokens) - 1
+        for index, (offset, token) in enumerate(words.tokens):
+            standing = self.positions_from(token) if words.prefix and index == last else self.positions(token)
+            begins = [position - offset for position in standing] if offset else standing
+            if found is None:
+                found = begins
+            else:
+                among = set(begins)
+                found = [position for position in found if position in among]
+            if not found:
+                return []
+        return found or []
 
     def has(self, token: str) -> bool:
         """Whether ``token`` stands anywhere."""
@@ -81,7 +110,7 @@ def matches(node: Node, text: Text) -> bool:
             return text.find_run(run) >= 0
         case Words():
             return (
-                bool(starts(node, text))
+                bool(text.starts(node))
                 if len(node.tokens) > 1 or node.prefix
                 else text.has(node.tokens[0][1])
             )
@@ -93,29 +122,12 @@ def matches(node: Node, text: Text) -> bool:
             return not node.nodes or any(matches(each, text) for each in node.nodes)
 
 
-def starts(words: Words, text: Text) -> list[int]:
-    """Return the positions at which ``words`` begin in ``text``, rising."""
-    found: list[int] | None = None
-    last = len(words.tokens) - 1
-    for index, (offset, token) in enumerate(words.tokens):
-        standing = text.positions_from(token) if words.prefix and index == last else text.positions(token)
-        begins = [position - offset for position in standing]
-        if found is None:
-            found = begins
-        else:
-            among = set(begins)
-            found = [position for position in found if position in among]
-        if not found:
-            return []
-    return found or []
-
-
 def highlights(query: Query, text: Text, *, limit: int = 32) -> list[int]:
     """Return the positions of the first ``limit`` words that answer the query, rising."""
     shown: set[int] = set()
     for words in query.leaves():
         length = words.tokens[-1][0] + _width(words)
-        for begin in islice(starts(words, text), limit):
+        for begin in islice(text.starts(words), limit):
             shown.update(range(begin, begin + length))
     return sorted(shown)[:limit]
 
@@ -123,6 +135,8 @@ def highlights(query: Query, text: Text, *, limit: int = 32) -> list[int]:
 def _width(words: Words) -> int:
     # A pair of characters takes two positions; a word, also a signed one like c++, takes one.
     token = words.tokens[-1][1]
+    if token.isascii():
+        return 1
     return len(token) if len(tokenize(token).words) == len(token) > 1 else 1
 
 

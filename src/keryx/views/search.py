@@ -35,6 +35,7 @@ JUDGED_MAX: Final = 4_000
 """Candidates that one answer looks at; reached only where filters leave almost nothing of very many."""
 CUT_SHORT: Final = "The filters left little of very much; ask for the next page to look further back."
 JUDGED_AT_ONCE: Final = 25
+JUDGED_MIN: Final = 8
 HIDDEN_MAX: Final = 20
 BEHIND_MAX: Final = 1_000_000
 
@@ -148,15 +149,18 @@ class _Judged:
     stopped_at: Key | None = None
 
     def matches(self, first: int) -> Iterator[Match]:
-        """Yield the candidates that answer, judging ``first`` of them at once, then more and more."""
-        size, looked = first, 0
+        """Yield the candidates that answer, judging ``first`` of them at once, then as many as seem to be needed."""
+        size, looked, found = first, 0, 0
         while batch := [candidate.key for candidate in islice(self.candidates, size)]:
-            yield from self.judge.judge([id_ for _, id_ in batch])
+            matches = self.judge.judge([id_ for _, id_ in batch])
+            yield from matches
             looked += len(batch)
+            found += len(matches)
             if looked >= JUDGED_MAX:
                 self.stopped_at = batch[-1]
                 return
-            size = min(2 * size, 1_000)
+            missing = 2 * max(1, first - found)
+            size = min(1_000, max(JUDGED_MIN, missing * looked // found)) if found else min(2 * size, 1_000)
 
 
 def _tail(tx: ReadTx, judge: Judge) -> tuple[list[Match], int]:
@@ -214,8 +218,11 @@ def _rank(
     lengths = [0] * len(among)
     for segment_id, numbers in by_segment.items():
         docs = [among[number].doc for number in numbers]
-        for number, doc in zip(numbers, docs, strict=True):
-            lengths[number] = reader.length_of(segment_id, doc) if segment_id else len(tail[doc].text.words)
+        of_docs = (
+            reader.lengths_of(segment_id, docs) if segment_id else [len(tail[doc].text.words) for doc in docs]
+        )
+        for number, length in zip(numbers, of_docs, strict=True):
+            lengths[number] = length
         for leaf, column in zip(leaves, counts, strict=True):
             found = (
                 reader.counts_of(leaf, segment_id, docs)

@@ -4,6 +4,7 @@ The index only proposes: every set returned here holds at least the documents th
 Segments are read newest first and only as far as somebody asks for more.
 """
 
+from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,19 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from keryx.clock import Micros
-from keryx.domain.docsets import AnyOf, DocSet, Kept, Runs, everything, intersect, subtract, unite
+from keryx.domain.docsets import (
+    DOC_MAX,
+    AnyOf,
+    DocSet,
+    Heap,
+    Runs,
+    bounds,
+    everything,
+    intersect,
+    passing,
+    subtract,
+    unite,
+)
 from keryx.domain.phrases import Phrase, Standing
 from keryx.domain.postings import CHUNK, SCOPE, TERM_MAX, Block, Chunk, Posting
 from keryx.domain.search_query import All, Not, Query, Words
@@ -24,13 +37,16 @@ from keryx.store.tables.search import SegmentRow
 Key: TypeAlias = tuple[Micros, int]
 """(time, id): the order of documents everywhere. A session's card has an id below zero."""
 
-STAGES: Final = (600, 4_000, 32_000, 256_000)
+STAGES: Final = (600, 3_000, 8_000, 16_000, 64_000, 256_000)
 """Documents of the segments that are asked first, next and after that; then all the rest at once."""
 LOOKUPS_MAX: Final = 16
 """Up to so many scope terms are looked up one by one; for more the whole range of their kind is read."""
 EXCLUSIVE: Final = "sapr"
 """Kinds of scope terms of which a document has one at most: session, audience, platform, role."""
 READ_AHEAD: Final = 24
+STRIDE_MAX: Final = 2_048
+SMALL: Final = 2 * CHUNK
+"""What segments of so few documents hold is read for several of them at once."""
 _FIRST: Final = -(1 << 62)
 
 
@@ -70,10 +86,15 @@ class IndexReader:
         self._plan = plan
         self._chunks: dict[int, dict[int, Chunk]] = {}
         self._postings: dict[tuple[int, str], Posting] = {}
-        self._prefixes: dict[tuple[int, str], DocSet] = {}
+        self._prefixes: dict[tuple[int, str], Heap] = {}
         self._blocks: dict[int, Block] = {}
         self._block_ids: dict[tuple[int, str], int] = {}
         self._doc_counts: dict[int, int] = {}
+        self._positions: dict[int, bytes] = {}
+        self._small: set[int] = set()
+        """Small segments whose columns are read together when the first ones are needed."""
+        self._small_blocks: set[int] = set()
+        """Blocks of small segments whose positions are read together when the first ones are needed."""
 
     def newest(self) -> Iterator[Candidate]:
         """Yield all candidates, newest first; none of an index in another format, which will be built anew."""
@@ -109,16 +130,18 @@ class IndexReader:
         counts: list[list[int]] = []
         for index, (_, token) in enumerate(words.key_tokens):
             if words.prefix and index == last:
-                among = set(self._prefixes.get((segment_id, token), ()))
+                prefixed = self._prefixes.get((segment_id, token))
+                among = set() if prefixed is None else set(prefixed.keep(docs))
                 counts.append([int(doc in among) for doc in docs])
             else:
                 posting = self._postings.get((segment_id, token[:TERM_MAX]))
                 counts.append([0] * len(docs) if posting is None else posting.counts_of(docs))
         return counts[0] if len(counts) == 1 else [min(each) for each in zip(*counts, strict=True)]
 
-    def length_of(self, segment_id: int, doc: int) -> int:
-        """How many words a candidate has."""
-        return self._chunks[segment_id][doc // CHUNK].length(doc % CHUNK)
+    def lengths_of(self, segment_id: int, docs: Sequence[int]) -> list[int]:
+        """How many words some candidates have."""
+        lengths = {number: chunk.lengths for number, chunk in self._chunks[segment_id].items()}
+        return [lengths[doc // CHUNK][doc % CHUNK] for doc in docs]
 
     def _may_hold(self, segment: SegmentRow) -> bool:
         before, after = self._plan.before, self._plan.after
@@ -128,21 +151,26 @@ class IndexReader:
 
     def _read_ahead(self, walk: "_Walk") -> None:
         docs = list(islice(walk.docs, walk.stride))
-        walk.stride = min(4 * walk.stride, CHUNK)
+        walk.stride = min(4 * walk.stride, STRIDE_MAX)
         segment_id = walk.segment.segment_id
         chunks = self._read_chunks(segment_id, {doc // CHUNK for doc in docs})
         after = self._plan.after
+        append = walk.ahead.append
         for doc in docs:
             key = chunks[doc // CHUNK].key(doc % CHUNK)
             if after is not None and key[0] < after:
                 walk.docs = iter(())
                 return
-            walk.ahead.append(Candidate(key, segment_id, doc))
+            append(Candidate(key, segment_id, doc))
 
     def _read_chunks(self, segment_id: int, wanted: set[int]) -> dict[int, Chunk]:
         known = self._chunks.setdefault(segment_id, {})
         missing = wanted - known.keys()
-        if missing:
+        if missing and segment_id in self._small:
+            for small_id, number, chunk in search.list_columns_of(self._tx, self._small):
+                self._chunks.setdefault(small_id, {})[number] = chunk
+            self._small.clear()
+        elif missing:
             known.update(search.find_columns(self._tx, segment_id, missing))
         return known
 
@@ -161,13 +189,17 @@ class IndexReader:
                 high = middle
         return intersect(docs, range(low))
 
-    def _evaluate(self, segments: Sequence[SegmentRow]) -> Iterator[tuple[SegmentRow, DocSet]]:
+    def _evaluate(self, segments: Sequence[SegmentRow]) -> list[tuple[SegmentRow, DocSet]]:
         alternatives = self._plan.query.words.nodes or (All(()),)
         found = [self._evaluate_all(alternative, segments) for alternative in alternatives]
+        filled: list[tuple[SegmentRow, DocSet]] = []
         for segment in segments:
             docs = unite([each[segment.segment_id] for each in found if segment.segment_id in each])
             if len(docs):
-                yield segment, docs
+                if segment.doc_count <= SMALL:
+                    self._small.add(segment.segment_id)
+                filled.append((segment, docs))
+        return filled
 
     def _evaluate_all(self, alternative: All, segments: Sequence[SegmentRow]) -> dict[int, DocSet]:
         live: dict[int, DocSet] = {each.segment_id: everything(each.doc_count) for each in segments}
@@ -176,14 +208,14 @@ class IndexReader:
                 case ScopeGroup():
                     live = _apply(live, self._scope(condition, list(live)), negated=condition.negated)
                 case _Token():
-                    live = _apply(live, self._token(condition, list(live)), negated=False)
+                    live = _apply(live, self._token(condition, live), negated=False)
                 case Words():
                     live = self._phrase(condition, live)
                 case Not(node):
                     # Only what the index knows for certain may be taken away: a whole token that was not cut.
                     if len(node.tokens) == 1 and not node.prefix and len(node.tokens[0][1]) < TERM_MAX:
                         token = _Token(node.tokens[0][1], is_prefix=False)
-                        live = _apply(live, self._token(token, list(live)), negated=True)
+                        live = _apply(live, self._token(token, live), negated=True)
             if not live:
                 break
         return live
@@ -210,12 +242,12 @@ class IndexReader:
             if sets
         }
 
-    def _token(self, token: "_Token", segment_ids: list[int]) -> dict[int, DocSet]:
+    def _token(self, token: "_Token", live: dict[int, DocSet]) -> dict[int, DocSet]:
         if token.is_prefix:
-            return self._prefixed(token.text, segment_ids)
+            return self._prefixed(token.text, live)
         term = token.text[:TERM_MAX]
         found: dict[int, DocSet] = {}
-        for read in search.find_blocks(self._tx, segment_ids, (term,)):
+        for read in search.find_blocks(self._tx, list(live), (term,)):
             posting = self._block(read).find(term)
             if posting is not None:
                 found[read.segment_id] = posting.docs
@@ -223,16 +255,24 @@ class IndexReader:
                 self._block_ids[read.segment_id, term] = read.block_id
         return found
 
-    def _prefixed(self, prefix: str, segment_ids: list[int]) -> dict[int, DocSet]:
-        found: dict[int, list[DocSet]] = {segment_id: [] for segment_id in segment_ids}
+    def _prefixed(self, prefix: str, live: dict[int, DocSet]) -> dict[int, DocSet]:
+        found: dict[int, list[Sequence[int]]] = {segment_id: [] for segment_id in live}
+        # What another alternative finds is asked for too, when it is ranked.
+        is_alone = len(self._plan.query.words.nodes) == 1
+        within = {segment_id: bounds(docs) if is_alone else (0, DOC_MAX) for segment_id, docs in live.items()}
         begin = prefix[:TERM_MAX]
         for read in search.find_blocks_between(
-            self._tx, segment_ids, term=begin, term_end=begin + "\U0010ffff"
+            self._tx, list(live), term=begin, term_end=begin + "\U0010ffff"
         ):
-            found[read.segment_id].extend(posting.docs for _, posting in self._block(read).find_from(begin))
-        united = {segment_id: unite(sets) for segment_id, sets in found.items()}
-        self._prefixes.update(((segment_id, prefix), docs) for segment_id, docs in united.items())
-        return united
+            docs = self._block(read).docs_from(begin, within=within[read.segment_id])
+            found[read.segment_id].append(docs)
+        heaps: dict[int, DocSet] = {}
+        for segment_id, parts in found.items():
+            among = live[segment_id]
+            is_narrow = is_alone and isinstance(among, (Runs, array)) and len(among) < sum(map(len, parts))
+            heap = Heap(parts, among=among if is_narrow else None)
+            heaps[segment_id] = self._prefixes[segment_id, prefix] = heap
+        return heaps
 
     def _phrase(self, words: Words, live: dict[int, DocSet]) -> dict[int, DocSet]:
         """Return the documents, which hold all tokens, in which these may stand in order."""
@@ -244,11 +284,18 @@ class IndexReader:
                 place = (segment_id, token[:TERM_MAX])
                 block_id = self._block_ids[place]
                 standing.append(Standing(offset, self._postings[place], block_id=block_id))
-            left[segment_id] = Kept(docs, Phrase(standing, read=self._positions))
+                if self._doc_counts[segment_id] <= SMALL:
+                    self._small_blocks.add(block_id)
+            left[segment_id] = passing(docs, Phrase(standing, read=self._read_positions))
         return left
 
-    def _positions(self, block_ids: Sequence[int]) -> dict[int, bytes]:
-        return search.find_positions(self._tx, block_ids)
+    def _read_positions(self, block_ids: Sequence[int]) -> dict[int, bytes]:
+        missing = set(block_ids) - self._positions.keys()
+        if not missing.isdisjoint(self._small_blocks):
+            missing |= self._small_blocks - self._positions.keys()
+            self._small_blocks.clear()
+        self._positions.update(search.find_positions(self._tx, missing))
+        return self._positions
 
     def _block(self, found: search.FoundBlock) -> Block:
         block = self._blocks.get(found.block_id)
@@ -332,7 +379,13 @@ def _apply(live: dict[int, DocSet], found: dict[int, DocSet], *, negated: bool) 
     left: dict[int, DocSet] = {}
     for segment_id, docs in live.items():
         given = found.get(segment_id, ())
-        kept = subtract(docs, given) if negated else intersect(docs, given)
+        # A range is a whole segment here.
+        if isinstance(docs, range) and not negated:
+            kept = given
+        elif isinstance(given, range) and not negated:
+            kept = docs
+        else:
+            kept = subtract(docs, given) if negated else intersect(docs, given)
         if len(kept):
             left[segment_id] = kept
     return left

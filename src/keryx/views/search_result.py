@@ -69,9 +69,9 @@ class SessionHits:
 def make_snippet(query: Query, match: Match) -> Snippet:
     """Return the piece of the text that shows most of what was searched for."""
     text = normal(match.raw)
-    leaves = list(query.leaves())
-    if leaves and all(words.run for words in leaves):
-        start, end, shown = _of_runs(text, [words.run for words in leaves])
+    runs = [words.run for words in query.leaves()]
+    if runs and all(runs):
+        start, end, shown = _of_runs(text, runs)
     else:
         start, end, shown = _of_words(text, highlights(query, match.text))
     lead = "…" if start else ""
@@ -164,6 +164,7 @@ class Surroundings:
         self._tx = tx
         self._reach = reach
         self._paths: dict[str, list[Segment]] = {}
+        self._neighbours: dict[int, Neighbour] = {}
         self._near = search.list_near(
             tx,
             {
@@ -187,14 +188,14 @@ class Surroundings:
         near = self._nearby(session, message, range(message.seq - self._reach, message.seq))
         if near is None:
             near = self._walk_back(session, message.seq)
-        return tuple(map(_neighbour, near))
+        return tuple(map(self._neighbour, near))
 
     def after(self, session: SessionRow, message: MessageRow) -> tuple[Neighbour, ...]:
         """Return the messages right after, oldest first."""
         near = self._nearby(session, message, range(message.seq + 1, message.seq + self._reach + 1))
         if near is None:
             near = self._walk_on(session, message.seq)
-        return tuple(map(_neighbour, near))
+        return tuple(map(self._neighbour, near))
 
     def _nearby(self, session: SessionRow, message: MessageRow, seqs: range) -> list[MessageRow] | None:
         if message.branch_no != session.active_branch_no:
@@ -221,16 +222,20 @@ class Surroundings:
                 found += search.list_first(self._tx, segment, first_seq=first, last_seq=last, limit=limit)
         return found
 
+    def _neighbour(self, message: MessageRow) -> Neighbour:
+        known = self._neighbours.get(message.id)
+        if known is None:
+            text = _short(decode_parts(message.parts))
+            known = Neighbour(seq=message.seq, role=message.role, text=text)
+            self._neighbours[message.id] = known
+        return known
+
     def _path(self, session: SessionRow) -> list[Segment]:
         if session.id not in self._paths:
             self._paths[session.id] = branches.list_path(
                 self._tx, session_id=session.id, branch_no=session.active_branch_no
             )
         return self._paths[session.id]
-
-
-def _neighbour(message: MessageRow) -> Neighbour:
-    return Neighbour(seq=message.seq, role=message.role, text=_short(decode_parts(message.parts)))
 
 
 def _short(parts: tuple[Part, ...]) -> str:

@@ -49,7 +49,10 @@ def scope_of(tx: ReadTx, person_id: int, *, session_id: str | None, platform: st
 
 def make_plan(tx: ReadTx, query: Query, scope: Scope, *, before: Key | None) -> Plan:
     """Return what to ask of the index."""
-    groups = [ScopeGroup(terms=tuple(scope_term("a", each) for each in sorted(scope.audiences)))]
+    groups: list[ScopeGroup] = []
+    if search.count_audiences(tx, limit=len(scope.audiences) + 1) > len(scope.audiences):
+        # Whoever may see everything need not ask for it.
+        groups.append(ScopeGroup(terms=tuple(scope_term("a", each) for each in sorted(scope.audiences))))
     if scope.session_id is not None:
         groups.append(ScopeGroup(terms=(scope_term("s", scope.session_id),), is_narrow=True))
     if scope.platform is not None:

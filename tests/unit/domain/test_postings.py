@@ -7,7 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keryx.domain.docsets import AnyOf, DocSet, Kept, Runs, everything, intersect, subtract, to_runs, unite
+from keryx.domain.docsets import (
+    AnyOf,
+    DocSet,
+    Heap,
+    Runs,
+    Within,
+    bounds,
+    everything,
+    intersect,
+    passing,
+    subtract,
+    to_runs,
+    unite,
+)
 from keryx.domain.phrases import Phrase, Standing
 from keryx.domain.postings import (
     BLOCK_BYTES,
@@ -92,6 +105,12 @@ def test_an_entry_is_found_in_its_block() -> None:
     assert [term for term, _ in block.find_from("al")] == ["alpha"]
     assert [term for term, _ in block.find_from("b")] == ["beta"]
     assert block.find_from("c") == []
+    everywhere = (0, 65_000)
+    assert list(block.docs_from("al", within=everywhere)) == [1, 700, 64_000]
+    assert list(block.docs_from("al", within=(2, 700))) == [700]
+    assert list(block.docs_from("\x01s", within=everywhere)) == [3, 900]
+    assert list(block.docs_from("beta", within=everywhere)) == [2]
+    assert list(block.docs_from("c", within=everywhere)) == []
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=4), DOCS.filter(bool), min_size=1))
@@ -121,7 +140,8 @@ def test_few_counts_of_a_frequent_term_are_looked_up_one_by_one() -> None:
     packed = pack_block([("x", list(range(0, 2_000, 2)), bytes([1, 2] * 500), b"")])
     found = Block(packed.data).find("x")
     assert found is not None
-    assert found.counts_of([1_998, 3, 2, 5_000]) == [2, 0, 2, 0]
+    assert found.counts_of([5_000, 1_998, 3, 2]) == [0, 2, 0, 2]
+    assert found.counts_of([2, 3, 1_998]) == [2, 0, 2]
 
 
 def test_a_damaged_block_says_so() -> None:
@@ -159,7 +179,7 @@ def test_columns_are_read_back_as_they_were_packed(rows: list[tuple[int, int, in
     columns = chunk.columns()
     assert (list(columns.ids), list(columns.times), list(columns.lengths)) == (ids, times, lengths)
     assert [chunk.key(index) for index in range(len(rows))] == list(zip(times, ids, strict=True))
-    assert [chunk.length(index) for index in range(len(rows))] == lengths
+    assert list(chunk.lengths) == lengths
 
 
 def test_documents_are_numbered_by_time() -> None:
@@ -287,7 +307,14 @@ def _sources(
 @given(DOCS, DOCS, st.integers(0, 64_999))
 @settings(max_examples=100)
 def test_sets_of_documents_behave_like_sets(one: list[int], other: list[int], end: int) -> None:
-    forms: list[DocSet] = [array("H", other), to_runs(other), AnyOf([other[:5], to_runs(other[5:])]), other]
+    forms: list[DocSet] = [
+        array("H", other),
+        to_runs(other),
+        AnyOf([other[:5], to_runs(other[5:])]),
+        Heap([other[5:], other[:9]]),
+        Heap([other[5:], other[:9]], among=[*one, *other]),
+        other,
+    ]
     for form in forms:
         assert list(intersect(one, form)) == sorted(set(one) & set(other))
         assert list(subtract(one, form)) == sorted(set(one) - set(other))
@@ -296,6 +323,10 @@ def test_sets_of_documents_behave_like_sets(one: list[int], other: list[int], en
         assert list(reversed(intersect(everything(end), form))) == sorted(
             (doc for doc in other if doc < end), reverse=True
         )
+        if other:
+            first, last = bounds(form)
+            assert first <= min(other)
+            assert max(other) <= last
         both = intersect(intersect(everything(65_000), form), one)
         assert all((doc in both) == (doc in set(one) & set(other)) for doc in one[:3] + other[:3])
     assert list(subtract(one, range(end))) == [doc for doc in one if doc >= end]
@@ -314,11 +345,37 @@ def test_ranges_stay_ranges() -> None:
     assert intersect(everything(10), range(4)) == range(4)
     assert unite([[1], everything(5)]) == range(5)
     assert unite([]) == ()
-    assert list(intersect(Kept(range(9), range(3, 20)), [1, 4])) == [4]
+    assert list(intersect(passing(range(9), Within(range(3, 20))), [1, 4])) == [4]
+    assert list(intersect(range(2, 5), passing(range(9), Within(range(3, 20))))) == [3, 4]
+    assert list(intersect(Heap([[7, 1], [3]]), range(2, 8))) == [3, 7]
+
+
+@given(
+    st.lists(st.text("ab ", max_size=12), min_size=1, max_size=60),
+    st.integers(1, 20),
+    st.sampled_from([1, -1]),
+)
+@settings(max_examples=100)
+def test_a_phrase_is_found_among_many_documents_as_among_few(texts: list[str], every: int, step: int) -> None:
+    texts = [" ".join(f"abc{text}".replace(" ", "x")) for text in texts]
+    built = build(*(document(index + 1, text) for index, text in enumerate(texts)))
+    packed = list(pack_blocks(built.entries))
+    standing = []
+    for offset, token in enumerate("bba"):
+        for number, each in enumerate(packed):
+            posting = Block(each.data).find(token)
+            if posting is not None:
+                standing.append(Standing(offset, posting, block_id=number))
+    asked = range(len(texts))[::every][::step]
+    phrase = Phrase(standing, read=lambda ids: {each: packed[each].positions for each in ids})
+    holding = [doc for doc in asked if "b b a" in texts[doc]]
+    assert list(phrase.keep(asked)) == holding
+    assert [doc for doc in asked if phrase.keep([doc])] == holding
 
 
 def test_a_phrase_is_proposed_where_its_tokens_may_be_adjacent() -> None:
     texts = ["a b", "b a", "a x b", "a b", "x " * 255 + "a b", "b " * 300 + "a", "a" + " x" * 256 + " b"]
+    texts.append("a " * 300 + "b")
     built = build(*(document(index + 1, text) for index, text in enumerate(texts)))
     packed = next(pack_blocks(built.entries))
     block = Block(packed.data)
@@ -340,6 +397,6 @@ def test_a_phrase_is_proposed_where_its_tokens_may_be_adjacent() -> None:
         )
 
     # The sixth has "b" too often to know where, the seventh is right modulo 256: both are for the text to decide.
-    assert list(Kept(range(len(texts)), phrase())) == [0, 3, 4, 5, 6]
-    assert list(reversed(Kept(range(len(texts)), phrase()))) == [6, 5, 4, 3, 0]
+    assert list(passing(range(len(texts)), phrase())) == [0, 3, 4, 5, 6, 7]
+    assert list(reversed(passing(range(len(texts)), phrase()))) == [7, 6, 5, 4, 3, 0]
     assert reads == [[7, 7], [7, 7]]

@@ -106,3 +106,8 @@ WHERE (CAST(:state AS TEXT) = 'pinned' AND pinned_at IS NOT NULL)
     OR (CAST(:state AS TEXT) = 'archived' AND archived_at IS NOT NULL)
     OR (CAST(:state AS TEXT) = 'deleted' AND deleted_at IS NOT NULL)
 LIMIT :limit
+
+-- name: search.list_docs_of
+-- All chunks of some small segments.
+SELECT segment_id, chunk, data FROM search_docs
+WHERE segment_id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))

@@ -197,6 +197,12 @@ def list_first(
     return [MessageRow(*row) for row in rows]
 
 
+def count_audiences(tx: ReadTx, *, limit: int) -> int:
+    """Count all audiences, up to ``limit``."""
+    (count,) = _only(tx.row("search.count_audiences", limit=limit))
+    return int(count)
+
+
 def list_tags(tx: ReadTx) -> list[str]:
     """Return every tag there is."""
     return [tag for (tag,) in tx.rows("search.list_tags")]
@@ -256,6 +262,11 @@ def find_columns(tx: ReadTx, segment_id: int, chunks: Collection[int]) -> dict[i
     """Return some chunks of a segment's columns by their numbers."""
     rows = tx.rows("search.find_docs", segment_id=segment_id, chunks=to_json(list(chunks)))
     return {row[0]: Chunk(row[1]) for row in rows}
+
+
+def list_columns_of(tx: ReadTx, segment_ids: Collection[int]) -> list[tuple[int, int, Chunk]]:
+    """Return (segment, number, chunk) of all columns of some segments."""
+    return [(row[0], row[1], Chunk(row[2])) for row in _rows_of(tx, "search.list_docs_of", segment_ids)]
 
 
 def find_blocks(tx: ReadTx, segment_ids: Sequence[int], terms: Sequence[str]) -> list[FoundBlock]:

@@ -95,6 +95,10 @@ FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq LIMIT :limit
 
+-- name: search.count_audiences
+-- How many audiences there are, counted up to a limit.
+SELECT COUNT(*) FROM (SELECT 1 FROM audiences LIMIT :limit) AS counted
+
 -- name: search.list_tags
 -- Every tag there is.
 SELECT DISTINCT tag FROM tags
@@ -141,6 +145,11 @@ SELECT data FROM search_docs WHERE segment_id = :segment_id ORDER BY chunk
 -- Some chunks of a segment.
 SELECT chunk, data FROM search_docs
 WHERE segment_id = :segment_id AND chunk IN (SELECT value FROM json_each(:chunks))
+
+-- name: search.list_docs_of
+-- All chunks of some small segments.
+SELECT segment_id, chunk, data FROM search_docs
+WHERE segment_id IN (SELECT value FROM json_each(:ids))
 
 -- name: search.add_block
 -- One block of a segment's terms.
