@@ -116,8 +116,7 @@ class Message(NamedTuple):
     @property
     def text(self) -> str:
         """What was said, without tool calls, results, media and thinking."""
-        said = _only_text(self.body)
-        return text_of(self.parts) if said is None else said
+        return stored_text(self.body)
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
@@ -148,26 +147,28 @@ def encode_parts(parts: tuple[Part, ...]) -> str:
     return encoded
 
 
-def _only_text(encoded: str) -> str | None:
-    """Return the text of a message that is one text, by far the most common kind; None for every other."""
-    if not encoded.startswith('"') or "\\ud" in encoded:
-        return None
-    try:
-        text, end = _from_json(encoded)
-    except ValueError:
-        return None
-    return text if end == len(encoded) else None
-
-
-def decode_parts(encoded: str) -> tuple[Part, ...]:
-    """Return the parts of a stored text; a torn text is one ``UnknownPart`` that holds it."""
+def _read(encoded: str) -> JsonValue:
+    """Return the JSON of a stored text; a torn one is None, which no message is stored as."""
+    # Done before JSON is parsed, because its parser would join two escaped surrogates into one character.
     readable = _ESCAPE.sub(_unescape_surrogate, encoded) if "\\ud" in encoded else encoded
     try:
         value, end = _from_json(readable)
     except (ValueError, RecursionError):
-        return (UnknownPart(raw={"torn": encoded}),)
-    if end != len(readable):
-        return (UnknownPart(raw={"torn": encoded}),)
+        return None
+    return value if end == len(readable) else None
+
+
+def stored_text(encoded: str) -> str:
+    """Return ``text_of`` the parts in a stored text, without making them: in it, text parts are plain strings."""
+    value = _read(encoded)
+    if isinstance(value, str):
+        return value
+    return "\n".join([item for item in value if isinstance(item, str)]) if isinstance(value, list) else ""
+
+
+def decode_parts(encoded: str) -> tuple[Part, ...]:
+    """Return the parts of a stored text; a torn text is one ``UnknownPart`` that holds it."""
+    value = _read(encoded)
     if isinstance(value, str):
         return (TextPart(text=value),)
     if isinstance(value, list):
@@ -189,7 +190,6 @@ def _escape_surrogate(match: re.Match[str]) -> str:
 
 
 def _unescape_surrogate(match: re.Match[str]) -> str:
-    # Done before JSON is parsed, because its parser would join two escaped surrogates into one character.
     return chr(int(match[1], 16)) if match[1] else match[0]
 
 
