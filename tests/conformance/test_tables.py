@@ -3,10 +3,11 @@
 import pytest
 
 from keryx.domain.event import START
+from keryx.domain.message import TextPart
 from keryx.domain.session_key import SessionKey
 from keryx.errors import NotFound
-from keryx.store.database import Database
-from keryx.store.tables import feed, keys, messages, people, sessions
+from keryx.store.database import Contended, Database, Tx
+from keryx.store.tables import feed, inbox, keys, messages, people, sessions
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
 from tests.conformance.stage import Stage
@@ -97,3 +98,31 @@ async def test_everybody_hears_what_is_said_to_them_alone_and_where_they_speak(s
             lambda tx, each=audience_id: people.hears(tx, person_id=ben.id, audience_id=each)  # type: ignore[misc]
         )
     assert not await stage.look(lambda tx: people.hears(tx, person_id=ben.id, audience_id=99))
+
+
+async def test_who_adds_what_another_has_just_added_is_to_look_again(stage: Stage) -> None:
+    accepted = await stage.accept("hi", ref="1")
+
+    def add_again(tx: Tx) -> None:
+        [known] = keys.list_keys(tx, accepted.session_id)
+        with pytest.raises(Contended):
+            keys.add_key(
+                tx,
+                SessionKey(known.key),
+                session_id=known.session_id,
+                source=known.source,
+                audience_id=known.audience_id,
+            )
+        with pytest.raises(Contended):
+            inbox.add_item(
+                tx,
+                session_id=accepted.session_id,
+                kind="message",
+                source=known.source,
+                ref="1",
+                parts=(TextPart(text="hi"),),
+                person_id=None,
+            )
+
+    await stage.do(add_again)
+    assert await stage.rows("SELECT count(*) FROM inbox") == [(1,)]
