@@ -26,7 +26,7 @@ from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
 SAFE_SQLITE = (3, 51, 3)
 """Older libraries can damage a WAL file when two connections write and checkpoint at the same time."""
 READERS = 4
-READ_MOMENT_SECONDS = 0.00015
+READ_MOMENT_SECONDS = 0.0003
 READER_WAIT_MS = 2_000
 LOG_BYTES_MAX = 64 * 1024 * 1024
 READ_LIMIT: Micros = 1 * SECOND
