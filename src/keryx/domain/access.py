@@ -4,7 +4,7 @@ Everything fails closed: a platform nobody named is a messaging platform, a pers
 of two equally specific grants the one that denies wins.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
@@ -144,11 +144,6 @@ def pairing_refused(*, pending: int, tries: PairingTries, now: Micros) -> Pairin
     return "too_many_pending" if pending >= PAIRING_PENDING_MAX else None
 
 
-def pairing_expired(*, created_at: Micros, now: Micros) -> bool:
-    """Say whether a code's hour is over."""
-    return now - created_at >= PAIRING_LIFETIME
-
-
 def pairing_locked(tries: PairingTries, *, now: Micros) -> bool:
     """Say whether codes are not even looked at, because of too many wrong ones."""
     return tries.locked_until is not None and now < tries.locked_until
@@ -181,8 +176,3 @@ def audience_of(source: Source, person_id: PersonId) -> AudienceKey:
 def may_attach(first: AudienceKey, second: AudienceKey) -> bool:
     """Say whether two surfaces may share a conversation: only if the same people hear it."""
     return first == second
-
-
-def may_see(person_id: PersonId, *, owner_id: PersonId, members: Collection[PersonId]) -> bool:
-    """Say whether somebody may see what ``owner_id`` owns and an audience with ``members`` heard."""
-    return person_id == owner_id or person_id in members

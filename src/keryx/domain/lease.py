@@ -32,16 +32,6 @@ class Lease:
             raise InvalidValue(f"lease epoch {self.epoch}: it counts from 1")
 
 
-def lease_free(
-    *, expires_at: Micros | None, lease_boot_id: str | None, now: Micros, boot_id: str | None
-) -> bool:
-    """Say whether a lease may be taken: nobody has it, its time is up, or it is from another boot.
-
-    ``expires_at`` is None when nobody has it. On PostgreSQL, whose clock all nodes share, both boot ids are None.
-    """
-    return expires_at is None or lease_boot_id != boot_id or expires_at <= now
-
-
 def renew_due(*, last_renewed_at: Micros, now: Micros) -> bool:
     """Say whether the holder should renew."""
     return now - last_renewed_at >= RENEW_EVERY

@@ -47,11 +47,6 @@ def parse_close_reason(text: str) -> CloseReason:
     return CloseReason(text)
 
 
-def state_of(closed_at: Micros | None) -> SessionState:
-    """Return the state of a session that was closed at ``closed_at``; opening it again clears that time."""
-    return "open" if closed_at is None else "closed"
-
-
 def days_before(now: Micros, days: int) -> Micros:
     """Return the instant so many days ago, or raise ``InvalidValue``: what is older is due for the bin or its end."""
     if days < 0:

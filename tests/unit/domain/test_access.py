@@ -16,10 +16,8 @@ from keryx.domain.access import (
     after_wrong_code,
     audience_of,
     may_attach,
-    may_see,
     may_speak,
     may_use,
-    pairing_expired,
     pairing_locked,
     pairing_refused,
     parse_pairing_code,
@@ -133,11 +131,6 @@ def test_what_is_no_code_is_refused(text: str) -> None:
         parse_pairing_code(text)
 
 
-def test_a_code_lives_one_hour() -> None:
-    assert not pairing_expired(created_at=NOW - HOUR + 1, now=NOW)
-    assert pairing_expired(created_at=NOW - HOUR, now=NOW)
-
-
 def test_a_fourth_pending_code_is_not_given_out() -> None:
     assert pairing_refused(pending=2, tries=PairingTries(), now=NOW) is None
     assert pairing_refused(pending=3, tries=PairingTries(), now=NOW) == "too_many_pending"
@@ -174,9 +167,3 @@ def test_a_group_shares_its_audience_with_its_threads_and_with_nothing_else() ->
         Source(platform="slack", chat_id="t1:C1", chat_type="group"),
     ):
         assert not may_attach(heard, audience_of(other, ANA))
-
-
-def test_a_person_sees_what_they_own_and_what_was_said_to_them() -> None:
-    assert may_see(ANA, owner_id=ANA, members=())
-    assert may_see(ANA, owner_id=BEN, members={ANA, BEN})
-    assert not may_see(ANA, owner_id=BEN, members={BEN})

@@ -8,7 +8,6 @@ from keryx.domain.lease import (
     LEASE_TIME,
     RENEW_EVERY,
     Lease,
-    lease_free,
     must_cancel,
     renew_due,
 )
@@ -20,24 +19,6 @@ SESSION = parse_session_id("20260501_120000_0123abcd")
 
 def test_a_holder_renews_and_gives_up_before_its_lease_runs_out() -> None:
     assert (RENEW_EVERY, CANCEL_AFTER, LEASE_TIME) == (10 * SECOND, 20 * SECOND, 30 * SECOND)
-
-
-def test_a_lease_nobody_has_is_free() -> None:
-    assert lease_free(expires_at=None, lease_boot_id=None, now=5, boot_id="b1")
-
-
-def test_a_lease_is_free_from_its_expiry_on() -> None:
-    assert not lease_free(expires_at=100, lease_boot_id="b1", now=99, boot_id="b1")
-    assert lease_free(expires_at=100, lease_boot_id="b1", now=100, boot_id="b1")
-
-
-def test_a_lease_of_another_boot_is_free_whatever_its_time() -> None:
-    assert lease_free(expires_at=10**12, lease_boot_id="b0", now=5, boot_id="b1")
-
-
-def test_where_the_database_has_the_clock_only_the_time_counts() -> None:
-    assert not lease_free(expires_at=100, lease_boot_id=None, now=99, boot_id=None)
-    assert lease_free(expires_at=100, lease_boot_id=None, now=100, boot_id=None)
 
 
 def test_a_holder_renews_every_ten_seconds_and_cancels_after_twenty() -> None:

@@ -10,7 +10,6 @@ from keryx.domain.session import (
     days_before,
     parse_close_reason,
     parse_session_id,
-    state_of,
 )
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
@@ -56,11 +55,6 @@ def test_our_close_reasons_and_a_programs_own_word_are_accepted() -> None:
 def test_a_close_reason_that_is_no_short_word_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue, match="close reason"):
         parse_close_reason(text)
-
-
-def test_a_session_is_closed_while_it_has_a_time_of_closing() -> None:
-    assert state_of(None) == "open"
-    assert state_of(0) == "closed"
 
 
 def test_days_are_counted_back_from_now() -> None:
