@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 from keryx.testing.postgres import find_programs
 
 SOCKET = ".s.PGSQL.5432"
-Cut = Literal["before the server hears of it", "before its answer"]
+Cut = Literal["before the server hears of it", "before its answer", "long before the server hears of it"]
+LONG_SECONDS = 0.5
 
 
 def directory_of(url: str) -> Path:
@@ -46,6 +48,7 @@ class Line:
         self.cuts = threading.Semaphore(0)
         """Released at every cut."""
         self._cut_at: Cut | None = None
+        self._dies_at_cut = False
         self._dead = threading.Event()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / SOCKET))
@@ -53,14 +56,15 @@ class Line:
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut_next_commit(self, cut: Cut) -> None:
-        """Let the next COMMIT lose its connection."""
+    def cut_next_commit(self, cut: Cut, *, and_die: bool = False) -> None:
+        """Let the next COMMIT lose its connection; with ``and_die``, the whole line is dead by then."""
+        self._dies_at_cut = and_die
         self._cut_at = cut
 
-    def go_dead(self) -> None:
+    def go_dead(self, *, but: frozenset[socket.socket] = frozenset()) -> None:
         """Cut every connection, and every new one as soon as it is made."""
         self._dead.set()
-        for end in list(self._open):
+        for end in self._open - but:
             _close(end)
 
     def revive(self) -> None:
@@ -99,11 +103,16 @@ class Line:
                 cut = self._cut_at if to_server and data.endswith(b"COMMIT\x00") else None
                 if cut is not None:
                     self._cut_at = None
-                    if cut == "before its answer":
-                        source.shutdown(socket.SHUT_RDWR)
-                        target.sendall(data)
-                        target.shutdown(socket.SHUT_WR)
+                    if self._dies_at_cut:
+                        self.go_dead(but=frozenset({source, target}))
                     self.cuts.release()
+                    if cut != "before the server hears of it":
+                        source.shutdown(socket.SHUT_RDWR)
+                        if cut == "long before the server hears of it":
+                            time.sleep(LONG_SECONDS)
+                        target.sendall(data)
+                        # The answer finds no reader, and the other direction may have closed both ends already.
+                        target.shutdown(socket.SHUT_WR)
                     break
                 target.sendall(data)
         if source in self._open:

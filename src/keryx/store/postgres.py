@@ -30,11 +30,15 @@ WATCH_SECONDS = 0.1
 _NOW = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)"
 _BEGIN_WRITE = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT CAST(pg_current_xact_id() AS TEXT), {_NOW}"
 _BEGIN_READ = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT '', {_NOW}"
-# A server that crashed may have lost the transaction and given its number to another one: its facts bear another time.
-# A number the server has not come to belongs to a transaction that it lost when it crashed.
-_FATE = """SELECT CASE
-    WHEN CAST(%(xid)s AS xid8) >= pg_snapshot_xmax(pg_current_snapshot()) THEN 'aborted'
-    WHEN EXISTS (SELECT 1 FROM feed WHERE xid = CAST(%(xid)s AS xid8) AND at <> %(now)s) THEN 'aborted'
+# A server that crashed may have lost the transaction and given its number to another, whose facts bear another time.
+# If that left no facts, the statistics betray it, which begin anew after a crash. (The xmax of a snapshot does not tell
+# how far the server has come: the transaction in question may be the newest of all and still under way.)
+_FATE = """WITH told AS (SELECT at FROM feed WHERE xid = CAST(%(xid)s AS xid8) LIMIT 1)
+SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM told WHERE at = %(now)s) THEN 'committed'
+    WHEN EXISTS (SELECT 1 FROM told) THEN 'aborted'
+    WHEN (SELECT stats_reset FROM pg_stat_bgwriter) > to_timestamp(CAST(%(began_at)s AS BIGINT) / 1000000.0)
+        AND pg_xact_status(CAST(%(xid)s AS xid8)) = 'committed' THEN 'of another or ours'
     ELSE pg_xact_status(CAST(%(xid)s AS xid8)) END"""
 # Commits become visible out of order, and a fact becomes readable when an older transaction ends: both change this.
 _NEWEST = """SELECT sum(id), count(*) FILTER (WHERE xid < pg_snapshot_xmin(pg_current_snapshot()))
@@ -48,10 +52,10 @@ Connection = psycopg.Connection[Row]
 class CommitUnknown(Exception):
     """The connection was lost during COMMIT of this transaction."""
 
-    def __init__(self, xid: str, now: Micros, result: Any) -> None:
+    def __init__(self, xid: str, *, began_at: Micros, now: Micros, result: Any) -> None:
         super().__init__(xid)
-        self.xid = xid
-        self.now = now
+        self.marks = {"xid": xid, "began_at": began_at, "now": now}
+        """What the server is asked with: the transaction's number, and its time by the server's clock and by ours."""
         self.result = result
 
 
@@ -264,7 +268,7 @@ class PostgresDatabase(Database):
             except psycopg.OperationalError as error:
                 if read_only:
                     return result
-                raise CommitUnknown(xid, now, result) from error
+                raise CommitUnknown(xid, began_at=server_now, now=now, result=result) from error
             if ended.statusmessage != "COMMIT":
                 raise StoreError("A statement failed and its error was overlooked; nothing was written.")
         return result
@@ -275,11 +279,18 @@ class PostgresDatabase(Database):
         while self._pace.monotonic() < give_up_at:
             try:
                 with self._pool.connection() as connection:
-                    fate = connection.execute(_FATE, {"xid": question.xid, "now": question.now}).fetchone()
+                    row = connection.execute(_FATE, question.marks).fetchone()
+            except psycopg.errors.InvalidParameterValue:
+                return False  # a number the server has not come to: lost when it crashed
             except psycopg.OperationalError:
-                fate = None
-            if fate is not None and fate[0] != "in progress":
-                return bool(fate[0] == "committed")
+                row = None
+            fate = row and row[0]
+            if fate in ("committed", "aborted"):
+                return bool(fate == "committed")
+            if fate == "of another or ours":
+                raise StoreUnavailable(
+                    "The outcome of a commit is not known: the server crashed. Look before you try again."
+                )
             self._pause.wait(WATCH_SECONDS)
         raise StoreUnavailable(
             "The outcome of a commit is not known: the server does not answer. Look before you try again."
