@@ -16,7 +16,7 @@ import apsw
 
 from bench.contenders.contract import GUEST, Contender, Message, Order
 from keryx import __version__
-from keryx.clock import SECOND, Micros
+from keryx.clock import SECOND, Micros, SystemClock
 from keryx.config import Settings
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import NewMessage
@@ -49,6 +49,18 @@ class NumberedIds(Ids):
         return f"{super().session_id(now)[:-8]}{next(self._numbers):08d}"
 
 
+class FillingClock(SystemClock):
+    """The machine's clock, but while a store is filled the time at which its conversations were held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filling_at: Micros | None = None
+
+    def now(self) -> Micros:
+        """Wall time in microseconds UTC."""
+        return super().now() if self.filling_at is None else self.filling_at
+
+
 class KeryxStore(Contender):
     """One open library; appenders are tasks."""
 
@@ -56,6 +68,7 @@ class KeryxStore(Contender):
 
     def __init__(self) -> None:
         self._exits = AsyncExitStack()
+        self._clock = FillingClock()
         self._keryx: Keryx
         self._filling: Keryx
         self._guest: Keryx | None = None
@@ -76,7 +89,7 @@ class KeryxStore(Contender):
     async def open(self, root: Path) -> None:
         self._root = root
         self._names = _read_names(root)
-        self._keryx = await self._exits.enter_async_context(open_keryx(self.address(root)))
+        self._keryx = await self._exits.enter_async_context(open_keryx(self.address(root), clock=self._clock))
         self._filling = self._acting_for(self._keryx.person, NumberedIds(len(self._names)))
         if (root / GUEST_FILE).exists():
             await self._let_guest_in(int((root / GUEST_FILE).read_text(encoding="ascii")))
@@ -95,8 +108,11 @@ class KeryxStore(Contender):
     async def populate(self, batch: Mapping[str, Sequence[Message]]) -> None:
         if self._guest is None and any(session.startswith(GUEST) for session in batch):
             await self._let_guest_in(None)
+        # Sessions begin when their first messages were sent, as they do in life.
+        self._clock.filling_at = min(each["timestamp"] for said in batch.values() for each in said) * SECOND
         await asyncio.gather(*(self._create_filled(session) for session in batch))
         await asyncio.gather(*(self._append_all(session, messages) for session, messages in batch.items()))
+        self._clock.filling_at = None
 
     async def _create_filled(self, session: str) -> None:
         self._names[session] = (await self._whose(session).create_session()).id

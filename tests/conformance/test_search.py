@@ -38,7 +38,7 @@ from keryx.transactions.index_messages import IndexStep, clear_index, index_step
 from keryx.transactions.manage_project import ProjectPlan, create_project
 from keryx.transactions.merge_segments import segments_to_merge
 from keryx.transactions.purge_session import purge_session
-from keryx.views.search import RANKED_MAX, TAIL_MAX, Hit, SearchResult, search
+from keryx.views.search import PHRASES_MAX, RANKED_MAX, TAIL_MAX, Hit, SearchResult, search
 from keryx.views.search_verify import verify_index
 from tests.conformance.talk import FAMILY, PHONE, Talk
 
@@ -499,6 +499,7 @@ async def test_an_answer_says_what_it_could_not_read_rank_and_judge(talk: Talk) 
     await index(talk, rows_max=2_000)
     whole = await find(talk, "word", order="best", limit=3)
     assert (whole.not_indexed, whole.ranked_among) == (0, RANKED_MAX)
+    assert (await find(talk, '"a word"', order="best")).ranked_among == PHRASES_MAX
     assert [hit.message_id for hit in hits(whole)] == said[:-4:-1]
     # No session is closed, which only the rows know: the search does not look through everything at once.
     nothing = await find(talk, "word is:closed")
@@ -590,6 +591,25 @@ async def test_an_index_of_another_format_is_thrown_away(talk: Talk) -> None:
     await index(talk)
     assert await texts(talk, "word") == ["some word"]
     assert await problems(talk) == ()
+
+
+async def test_a_session_is_looked_for_only_where_its_mark_is(talk: Talk) -> None:
+    first, second = await talk.session("some word"), await talk.session("another word")
+    await index(talk, rows_max=3)
+    await talk.say(first, "the same word")
+    await index(talk)
+    assert await texts(talk, "word", session_id=first) == ["the same word", "some word"]
+    assert await texts(talk, "word", session_id=second) == ["another word"]
+
+    def forget(tx: Tx) -> None:
+        known = tables.list_segments(tx)
+        tx.run("search.clear_segments")
+        for each in known:
+            tx.run("search.add_segment", **each._asdict(), marks=b"", merged_up_to=None, finished_at=tx.now)
+
+    await talk.database.write_index(forget)
+    assert await texts(talk, "word", session_id=first) == []
+    assert any("does not say which sessions" in problem for problem in await problems(talk))
 
 
 async def test_a_broken_index_is_noticed(talk: Talk) -> None:
@@ -698,13 +718,13 @@ def segments(*sizes: int) -> list[tables.SegmentRow]:
     ("sizes", "merged"),
     [
         ([], []),
-        ([1] * 11, []),
-        ([1] * 12, list(range(8))),
-        ([500] * 12, list(range(8))),
-        ([4_000] * 19, []),
-        ([4_000] * 20, list(range(16))),
-        ([30_000] * 6, []),
-        ([30_000] * 7, [0, 1]),
+        ([1] * 9, []),
+        ([1] * 10, list(range(8))),
+        ([500] * 10, list(range(8))),
+        ([4_000] * 17, []),
+        ([4_000] * 18, list(range(16))),
+        ([30_000] * 4, []),
+        ([30_000] * 5, [0, 1]),
         ([60_000] * 40, []),
         ([60_000, 3, *[500] * 12], list(range(2, 10))),
     ],

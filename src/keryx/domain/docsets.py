@@ -50,6 +50,16 @@ class Runs:
         firsts, lasts = self.firsts, self.lasts
         return [doc for doc in docs if (after := bisect_right(firsts, doc)) and doc <= lasts[after - 1]]
 
+    def cut(self, docs: "array[int]") -> "array[int]":
+        """Return those of the rising ``docs`` that are in a run: a slice for each run, however many they are."""
+        found = array("H")
+        end = 0
+        for first, last in zip(self.firsts, self.lasts, strict=True):
+            begin = bisect_left(docs, first, end)
+            end = bisect_right(docs, last, begin)
+            found += docs[begin:end]
+        return found
+
 
 class AnyOf:
     """The documents of several sets, too many to be written out before somebody asks for them."""
@@ -267,6 +277,10 @@ def intersect(one: DocSet, other: DocSet) -> DocSet:
         else:
             tests = (Within(other), *tests)
         return Kept(base, tests) if tests else base
+    if isinstance(other, Runs):
+        one, other = other, one
+    if isinstance(one, Runs) and isinstance(other, array) and len(one.firsts) <= len(other):
+        return one.cut(other)
     small, large = (one, other) if len(one) <= len(other) else (other, one)
     return passing(small, *_tests_of(large))
 

@@ -44,6 +44,8 @@ __all__ = [
     "encode_parts",
     "preview_of",
     "search_text",
+    "stored_search_text",
+    "stored_text",
     "text_message",
     "text_of",
     "tool_call_count",
@@ -283,6 +285,12 @@ def search_text(parts: tuple[Part, ...]) -> str:
     if len(parts) == 1 and type(parts[0]) is TextPart:
         return parts[0].text
     return "\n".join([piece for part in parts for piece in _searchable(part)])
+
+
+def stored_search_text(encoded: str) -> str:
+    """Return ``search_text`` of the parts in a stored text, without making them where it is nothing but text."""
+    value = _read(encoded) if encoded.startswith('"') else None
+    return value if isinstance(value, str) else search_text(decode_parts(encoded))
 
 
 def preview_of(parts: tuple[Part, ...], limit: int = PREVIEW_LENGTH) -> str:

@@ -4,6 +4,7 @@ Pure. Everything is of fixed width and laid out in planes, so that reading is sl
 planes of equal bytes compress. Documents are numbered by (time, id) within their segment, at most ``DOCS_MAX``.
 """
 
+import re
 import struct
 import zlib
 from array import array
@@ -16,7 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from keryx.domain.docsets import HASH_RATIO, stretch
 from keryx.errors import StoreCorrupt
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Written into the index; an index with another number is thrown away and built anew."""
 DOCS_MAX: Final = 65_000
 TERM_MAX: Final = 64
@@ -27,9 +28,11 @@ SCOPE: Final = "\x01"
 """First character of terms that stand for scopes and filters; no token has it."""
 _AFTER_SCOPES: Final = "\x02"
 BLOCK_BYTES: Final = 2_048
-CHUNK: Final = 256
+CHUNK: Final = 512
 """Documents described by one chunk of columns."""
 LENGTH_MAX: Final = 65_535
+NARROW: Final = 32_768
+"""From documents in a stretch shorter than this, those around it are sifted out where that is quick."""
 
 DAMAGED: Final = "The search index is damaged. It is built anew from the messages, of which nothing is lost."
 
@@ -179,8 +182,13 @@ class Block:
         first = self._names.count(b"\n", 0, self._names.find(key)) if count else 0
         begin = self._size(0, first)
         end = begin + self._size(first, first + count)
-        docs = _numbers(self._low[begin:end], self._high[begin:end])
-        return docs[bisect_left(docs, within[0]) : bisect_right(docs, within[1])] if count == 1 else docs
+        low, high = self._low[begin:end], self._high[begin:end]
+        if count == 1:
+            docs = _numbers(low, high)
+            return docs[bisect_left(docs, within[0]) : bisect_right(docs, within[1])]
+        if within[1] - within[0] < NARROW:
+            low, high = _near(low, high, within)
+        return _numbers(low, high)
 
     def _size(self, first: int, last: int) -> int:
         """How many documents the terms from ``first`` to ``last`` have together."""
@@ -226,6 +234,13 @@ def _planes(numbers: "array[int]") -> tuple[bytes, bytes]:
     """Return the low bytes and the high bytes; of rising numbers the high ones are long runs."""
     packed = numbers.tobytes()
     return packed[_LOW::2], packed[1 - _LOW :: 2]
+
+
+def _near(low: bytes, high: bytes, within: tuple[int, int]) -> tuple[bytes, bytes]:
+    """Return the planes without most of the numbers that are not between the two: judged by their high bytes."""
+    first, last = (re.escape(bytes((number >> 8,))) for number in within)
+    runs = [match.span() for match in re.finditer(b"[%b-%b]+" % (first, last), high)]
+    return b"".join([low[a:b] for a, b in runs]), b"".join([high[a:b] for a, b in runs])
 
 
 def _numbers(low: bytes, high: bytes) -> "array[int]":

@@ -3,6 +3,7 @@
 Pure. Documents are numbered by (time, id), in a segment made of others too, so that walking backwards is newest first.
 """
 
+import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,9 @@ from keryx.domain.tokens import tokenize
 
 TERMS_A_BREATH: Final = 50
 GONE: Final = 65_535
+MARK_BYTES: Final = 4
+SESSION_SCOPE: Final = f"{SCOPE}s"
+"""How the terms begin that stand for sessions."""
 """In place of a new number: the document is left out."""
 _LOW_BYTES: Final = slice(0, None, 4) if byteorder == "little" else slice(3, None, 4)
 
@@ -55,11 +59,24 @@ class Built:
 
     columns: Columns
     entries: list[Entry]
+    marks: bytes
+    """Of the sessions it holds documents of."""
 
 
 def scope_term(kind: str, value: object) -> str:
     """Return the term that stands for documents of one scope: ``kind`` is one letter, see ``document_scopes``."""
     return f"{SCOPE}{kind}{value}"[:TERM_MAX]
+
+
+def session_mark(term: str) -> bytes:
+    """Return the few bytes by which a segment says that it may hold the session of a term; others may share them."""
+    return zlib.crc32(term.encode()).to_bytes(MARK_BYTES, "big")
+
+
+def join_marks(several: Iterable[bytes]) -> bytes:
+    """Return the marks of several segments as those of one."""
+    every = {marks[at : at + MARK_BYTES] for marks in several for at in range(0, len(marks), MARK_BYTES)}
+    return b"".join(sorted(every))
 
 
 def document_scopes(
@@ -109,8 +126,9 @@ def build_segment(documents: Iterable[Document], *, breathe: Callable[[], None])
         breathe()
     entries = [scope_entry(term, scopes[term]) for term in sorted(scopes)]
     entries.extend(_entries(found))
+    marks = join_marks(session_mark(term) for term in scopes if term.startswith(SESSION_SCOPE))
     columns = Columns([each.id for each in ordered], [each.created_at for each in ordered], lengths)
-    return Built(columns=columns, entries=entries)
+    return Built(columns=columns, entries=entries, marks=marks)
 
 
 def _entries(found: dict[str, list[int]]) -> Iterator[Entry]:

@@ -91,7 +91,10 @@ class Database(ABC):
 
     @abstractmethod
     async def write_index(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in a transaction of its own that may write the search index and read everything."""
+        """Run ``work`` in a transaction of its own that may write the search index and read everything.
+
+        An index found damaged is begun anew, and ``work`` run once more.
+        """
 
     @abstractmethod
     async def discard_index(self) -> None:

@@ -13,7 +13,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from keryx.clock import SECOND, Clock, Micros, SystemClock
-from keryx.errors import StoreError, StoreUnavailable, StoreUnsafe
+from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
 from keryx.store.database import Contended, Database, Hook, ReadTx, Row, T, Tx
 from keryx.store.migrate import migrate_postgres, search_schema, search_tables
 from keryx.store.statements import Statement, load
@@ -173,8 +173,12 @@ class PostgresDatabase(Database):
         return await self._threads.run(run)
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in one transaction; on this database the index needs no writer of its own."""
-        return await self._threads.run(lambda: self._with_retries(work, read_only=False))
+        """Run ``work`` in one transaction; an index found damaged is begun anew, and ``work`` run once more."""
+        try:
+            return await self._threads.run(lambda: self._with_retries(work, read_only=False))
+        except StoreCorrupt:
+            await self.discard_index()
+            return await self._threads.run(lambda: self._with_retries(work, read_only=False))
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
         """Run ``work`` on one snapshot."""

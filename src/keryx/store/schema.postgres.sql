@@ -505,6 +505,7 @@ CREATE TABLE search_segments (
     doc_count bigint NOT NULL,
     first_at bigint NOT NULL,
     last_at bigint NOT NULL,
+    marks bytea NOT NULL,
     merged_up_to text COLLATE "C",
     finished_at bigint,
     CONSTRAINT search_segments_pkey PRIMARY KEY (segment_id)

@@ -580,6 +580,7 @@ CREATE TABLE search_segments (
     doc_count INTEGER NOT NULL,
     first_at INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
+    marks BLOB NOT NULL,
     merged_up_to TEXT,
     finished_at INTEGER
 ) STRICT;

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from keryx.domain.event import START, Position
+from keryx.domain.event import Position
 from keryx.domain.message import decode_parts, search_text
 from keryx.domain.postings import pack_blocks
 from keryx.domain.search_match import features
 from keryx.domain.segment import Author, Document, build_segment, document_scopes
+from keryx.errors import StoreCorrupt
 from keryx.store.database import Tx
 from keryx.store.tables import search
 from keryx.store.tables.search import NewFact, SegmentRow, SessionRow
@@ -49,11 +50,15 @@ def no_breath() -> None:
 
 
 def index_step(tx: Tx, *, rows_max: int = ROWS_MAX, breathe: Callable[[], None] = no_breath) -> IndexStep:
-    """Index the next batch of facts or do a piece of a merge, whichever is more urgent."""
+    """Index the next batch of facts or do a piece of a merge, whichever is more urgent.
+
+    Raises ``StoreCorrupt`` for an index of another format: its tables may be others, so it is to be discarded.
+    """
     position = search.lock(tx)
     if position is None:
-        search.clear(tx)
-        position = search.lock(tx) or START
+        raise StoreCorrupt(
+            "The search index has another format than this code writes; it has to be built anew."
+        )
     behind = search.count_new(tx, after=position, limit=BEHIND_MAX + 1)
     segments = search.list_segments(tx)
     due = merge_is_due(tx, segments)
@@ -138,5 +143,5 @@ def _add_segment(tx: Tx, documents: list[Document], *, breathe: Callable[[], Non
     segment = SegmentRow(
         segment_id=segment_id, born=segment_id, doc_count=len(times), first_at=times[0], last_at=times[-1]
     )
-    search.add_segment(tx, segment, built.columns, finished=True)
+    search.add_segment(tx, segment, built.columns, marks=built.marks, finished=True)
     search.add_blocks(tx, segment_id, pack_blocks(built.entries))

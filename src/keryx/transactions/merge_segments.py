@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from keryx.domain.postings import DOCS_MAX, Block, Columns, Packed, Piece, pack_blocks
-from keryx.domain.segment import merge_entries, renumber, scope_docs, scope_term
+from keryx.domain.segment import join_marks, merge_entries, renumber, scope_docs, scope_term
 from keryx.store.database import Tx
 from keryx.store.tables import search
 from keryx.store.tables.search import SegmentRow
 
 CLASSES: Final = ((64, 8), (512, 8), (4_096, 16), (32_500, 8))
 """Size classes: documents of the largest segment, and how many are merged at once; larger segments are left alone."""
-KEPT: Final = 4
+KEPT: Final = 2
 """The newest segments of a class that stay small."""
 BLOCKS_MAX: Final = 96
 """Blocks that one piece of a merge reads, about 20 ms of work."""
@@ -101,7 +101,8 @@ def _begin(tx: Tx, sources: Sequence[SegmentRow], *, gone: dict[int, frozenset[i
         first_at=together.times[0],
         last_at=together.times[-1],
     )
-    search.add_segment(tx, target, together, finished=False)
+    marks = join_marks(search.list_marks(tx, [source.segment_id for source in ordered]))
+    search.add_segment(tx, target, together, marks=marks, finished=False)
     for source, renumbering in zip(ordered, numbers, strict=True):
         search.add_merge(
             tx, target_id=target.segment_id, source_id=source.segment_id, renumbering=renumbering

@@ -19,7 +19,8 @@ from keryx.domain.search_query import Query, Words, parse_query
 from keryx.errors import InvalidValue
 from keryx.store.database import ReadTx
 from keryx.store.tables import search as tables
-from keryx.views.search_index import Candidate, IndexReader, Key
+from keryx.views.search_index import Candidate, IndexReader
+from keryx.views.search_plan import Key
 from keryx.views.search_result import Hit, Neighbour, SessionHits, Snippet, group
 from keryx.views.search_scope import Judge, Match, Scope, make_plan, scope_of
 
@@ -31,6 +32,8 @@ NEIGHBOURS_MAX: Final = 5
 TAIL_MAX: Final = 2_000
 """Facts newer than the index that a query scans."""
 RANKED_MAX: Final = 5_000
+PHRASES_MAX: Final = 500
+"""The same where each of them costs a look at the places of its words."""
 JUDGED_MAX: Final = 4_000
 """Candidates that one answer looks at; reached only where filters leave almost nothing of very many."""
 CUT_SHORT: Final = "The filters left little of very much; ask for the next page to look further back."
@@ -151,7 +154,7 @@ class _Judged:
     def matches(self, first: int) -> Iterator[Match]:
         """Yield the candidates that answer, judging ``first`` of them at once, then as many as seem to be needed."""
         size, looked, found = first, 0, 0
-        while batch := [candidate.key for candidate in islice(self.candidates, size)]:
+        while batch := [key for key, _, _ in islice(self.candidates, size)]:
             matches = self.judge.judge([id_ for _, id_ in batch])
             yield from matches
             looked += len(batch)
@@ -183,24 +186,25 @@ def _best(tx: ReadTx, query: Query, scope: Scope, *, limit: int, skip: int) -> _
     judge = Judge(tx, query, scope)
     tail, not_indexed = _tail(tx, judge)
     reader = IndexReader(tx, make_plan(tx, query, scope, before=None))
-    older = list(islice(reader.newest(), RANKED_MAX + 1))
-    newer = [Candidate(match.key, 0, number) for number, match in enumerate(tail)]
-    among = sorted([*newer, *older], reverse=True) if newer else older
-    is_cut = len(among) > RANKED_MAX
     leaves = list(dict.fromkeys(query.leaves()))
-    ranked = _rank(among[:RANKED_MAX], leaves, reader, tail)
+    most = PHRASES_MAX if any(len(words.key_tokens) > 1 for words in leaves) else RANKED_MAX
+    older = list(islice(reader.newest(), most + 1))
+    newer: list[Candidate] = [(match.key, 0, number) for number, match in enumerate(tail)]
+    among = sorted([*newer, *older], reverse=True) if newer else older
+    is_cut = len(among) > most
+    ranked = _rank(among[:most], leaves, reader, tail)
     found = list(islice(chain.from_iterable(_verified(judge, ranked, tail)), skip, skip + limit + 1))
     cursor = f"best:{skip + limit}" if len(found) > limit else None
-    return _Page(found[:limit], cursor, not_indexed, RANKED_MAX if is_cut else None)
+    return _Page(found[:limit], cursor, not_indexed, most if is_cut else None)
 
 
 def _verified(judge: Judge, ranked: Sequence[Candidate], tail: Sequence[Match]) -> Iterator[list[Match]]:
     for begin in range(0, len(ranked), JUDGED_AT_ONCE):
         batch = ranked[begin : begin + JUDGED_AT_ONCE]
         judged = {
-            match.key: match for match in judge.judge([each.key[1] for each in batch if each.segment_id])
+            match.key: match for match in judge.judge([id_ for (_, id_), segment, _ in batch if segment])
         }
-        known = (judged.get(each.key) if each.segment_id else tail[each.doc] for each in batch)
+        known = (judged.get(key) if segment else tail[doc] for key, segment, doc in batch)
         yield [match for match in known if match is not None]
 
 
@@ -212,12 +216,12 @@ def _rank(
     The statistics are those of the candidates alone, so that the order does not depend on how the index is cut.
     """
     by_segment: dict[int, list[int]] = {}
-    for number, each in enumerate(among):
-        by_segment.setdefault(each.segment_id, []).append(number)
+    for number, (_, segment_id, _) in enumerate(among):
+        by_segment.setdefault(segment_id, []).append(number)
     counts = [[0] * len(among) for _ in leaves]
     lengths = [0] * len(among)
     for segment_id, numbers in by_segment.items():
-        docs = [among[number].doc for number in numbers]
+        docs = [among[number][2] for number in numbers]
         of_docs = (
             reader.lengths_of(segment_id, docs) if segment_id else [len(tail[doc].text.words) for doc in docs]
         )

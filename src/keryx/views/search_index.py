@@ -6,13 +6,12 @@ Segments are read newest first and only as far as somebody asks for more.
 
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from keryx.clock import Micros
 from keryx.domain.docsets import (
     DOC_MAX,
     AnyOf,
@@ -28,54 +27,26 @@ from keryx.domain.docsets import (
 )
 from keryx.domain.phrases import Phrase, Standing
 from keryx.domain.postings import CHUNK, SCOPE, TERM_MAX, Block, Chunk, Posting
-from keryx.domain.search_query import All, Not, Query, Words
-from keryx.domain.segment import scope_docs
+from keryx.domain.search_query import All, Not, Words
+from keryx.domain.segment import scope_docs, session_mark
 from keryx.store.database import ReadTx
 from keryx.store.tables import search
 from keryx.store.tables.search import SegmentRow
+from keryx.views.search_plan import LOOKUPS_MAX, Key, Plan, ScopeGroup, Stages, Token, in_order, whole_terms
 
-Key: TypeAlias = tuple[Micros, int]
-"""(time, id): the order of documents everywhere. A session's card has an id below zero."""
-
-STAGES: Final = (600, 3_000, 8_000, 16_000, 64_000, 256_000)
-"""Documents of the segments that are asked first, next and after that; then all the rest at once."""
-LOOKUPS_MAX: Final = 16
-"""Up to so many scope terms are looked up one by one; for more the whole range of their kind is read."""
+MANY: Final = 4_096
+"""In segments of so few documents everything is looked up at once; in larger ones a term may take long to read."""
 EXCLUSIVE: Final = "sapr"
 """Kinds of scope terms of which a document has one at most: session, audience, platform, role."""
 READ_AHEAD: Final = 24
 STRIDE_MAX: Final = 2_048
-SMALL: Final = 2 * CHUNK
+SMALL: Final = CHUNK
 """What segments of so few documents hold is read for several of them at once."""
 _FIRST: Final = -(1 << 62)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeGroup:
-    """Documents that have any of ``terms``, which are of one kind; with ``negated`` those that have none."""
-
-    terms: tuple[str, ...]
-    negated: bool = False
-    is_narrow: bool = False
-    """Whether it leaves so few documents that it is worth asking first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to look for in the index; ``before`` is exclusive, ``after`` inclusive."""
-
-    query: Query
-    scopes: tuple[ScopeGroup, ...] = ()
-    before: Key | None = None
-    after: Micros | None = None
-
-
-class Candidate(NamedTuple):
-    """A document that may answer."""
-
-    key: Key
-    segment_id: int
-    doc: int
+Candidate: TypeAlias = tuple[Key, int, int]
+"""A document that may answer: (key, segment, number in it). A plain tuple, because ranking looks at thousands."""
 
 
 class IndexReader:
@@ -91,6 +62,9 @@ class IndexReader:
         self._block_ids: dict[tuple[int, str], int] = {}
         self._doc_counts: dict[int, int] = {}
         self._positions: dict[int, bytes] = {}
+        self._known: set[int] = set()
+        """Segments in which all whole terms were looked up; what they hold is in ``_found``, by term."""
+        self._found: dict[str, list[search.FoundBlock]] = {}
         self._small: set[int] = set()
         """Small segments whose columns are read together when the first ones are needed."""
         self._small_blocks: set[int] = set()
@@ -99,28 +73,33 @@ class IndexReader:
     def newest(self) -> Iterator[Candidate]:
         """Yield all candidates, newest first; none of an index in another format, which will be built anew."""
         segments = [] if search.covered(self._tx) is None else search.list_segments(self._tx)
+        if self._plan.session_term is not None:
+            marked = search.list_marked(self._tx, session_mark(self._plan.session_term))
+            segments = [each for each in segments if each.segment_id in marked]
         self._doc_counts = {each.segment_id: each.doc_count for each in segments}
-        stages = deque(_stages([each for each in segments if self._may_hold(each)]))
+        stages = Stages([each for each in segments if self._may_hold(each)])
         heap: list[tuple[Key, int, _Walk]] = []
-        while heap or stages:
-            if stages and (not heap or -heap[0][0][0] <= stages[0][0].last_at):
-                for segment, docs in self._evaluate(stages.popleft()):
+        given = 0
+        while heap or stages.last_at is not None:
+            if stages.last_at is not None and (not heap or -heap[0][0][0] <= stages.last_at):
+                for segment, docs in self._evaluate(stages.take(given)):
                     walk = _Walk(segment, iter(reversed(self._cut(segment, docs))))
                     # Not looked at yet, so it stands where its newest document could stand at most.
                     heappush(heap, ((-segment.last_at, _FIRST), segment.segment_id, walk))
                 continue
             _, _, walk = heappop(heap)
             others = -heap[0][0][0] if heap else _FIRST
-            if stages:
-                others = max(others, stages[0][0].last_at)
-            while walk.ahead and (walk.ahead[0].key[0] > others or walk.is_next):
+            if stages.last_at is not None:
+                others = max(others, stages.last_at)
+            while walk.ahead and (walk.ahead[0][0][0] > others or walk.is_next):
                 walk.is_next = False
+                given += 1
                 yield walk.ahead.popleft()
             if not walk.ahead:
                 self._read_ahead(walk)
             if walk.ahead:
                 # It goes on from here, or waits until the others have come so far.
-                at, id_ = walk.ahead[0].key
+                at, id_ = walk.ahead[0][0]
                 walk.is_next = True
                 heappush(heap, ((-at, -id_), walk.segment.segment_id, walk))
 
@@ -153,15 +132,14 @@ class IndexReader:
         docs = list(islice(walk.docs, walk.stride))
         walk.stride = min(4 * walk.stride, STRIDE_MAX)
         segment_id = walk.segment.segment_id
-        chunks = self._read_chunks(segment_id, {doc // CHUNK for doc in docs})
+        numbers = [doc // CHUNK for doc in docs]
+        chunks = self._read_chunks(segment_id, set(numbers))
+        keys = [chunks[number].key(doc % CHUNK) for number, doc in zip(numbers, docs, strict=True)]
         after = self._plan.after
-        append = walk.ahead.append
-        for doc in docs:
-            key = chunks[doc // CHUNK].key(doc % CHUNK)
-            if after is not None and key[0] < after:
-                walk.docs = iter(())
-                return
-            append(Candidate(key, segment_id, doc))
+        if after is not None and keys and keys[-1][0] < after:
+            keys = [key for key in keys if key[0] >= after]
+            walk.docs = iter(())
+        walk.ahead.extend([(key, segment_id, doc) for key, doc in zip(keys, docs, strict=False)])
 
     def _read_chunks(self, segment_id: int, wanted: set[int]) -> dict[int, Chunk]:
         known = self._chunks.setdefault(segment_id, {})
@@ -191,6 +169,7 @@ class IndexReader:
 
     def _evaluate(self, segments: Sequence[SegmentRow]) -> list[tuple[SegmentRow, DocSet]]:
         alternatives = self._plan.query.words.nodes or (All(()),)
+        self._look_up([each.segment_id for each in segments if each.doc_count <= MANY], alternatives)
         found = [self._evaluate_all(alternative, segments) for alternative in alternatives]
         filled: list[tuple[SegmentRow, DocSet]] = []
         for segment in segments:
@@ -203,27 +182,47 @@ class IndexReader:
 
     def _evaluate_all(self, alternative: All, segments: Sequence[SegmentRow]) -> dict[int, DocSet]:
         live: dict[int, DocSet] = {each.segment_id: everything(each.doc_count) for each in segments}
-        for condition in _in_order(alternative, self._plan.scopes):
+        for condition in in_order(alternative, self._plan.scopes):
             match condition:
                 case ScopeGroup():
                     live = _apply(live, self._scope(condition, list(live)), negated=condition.negated)
-                case _Token():
+                case Token():
                     live = _apply(live, self._token(condition, live), negated=False)
                 case Words():
                     live = self._phrase(condition, live)
                 case Not(node):
                     # Only what the index knows for certain may be taken away: a whole token that was not cut.
                     if len(node.tokens) == 1 and not node.prefix and len(node.tokens[0][1]) < TERM_MAX:
-                        token = _Token(node.tokens[0][1], is_prefix=False)
+                        token = Token(node.tokens[0][1], is_prefix=False)
                         live = _apply(live, self._token(token, live), negated=True)
             if not live:
                 break
         return live
 
+    def _look_up(self, segment_ids: list[int], alternatives: Sequence[All]) -> None:
+        """Read what all whole terms of the query hold in some segments, at once."""
+        terms = {
+            term
+            for alternative in alternatives
+            for condition in in_order(alternative, self._plan.scopes)
+            for term in whole_terms(condition)
+        }
+        self._known = set(segment_ids)
+        self._found = {}
+        for read in search.find_blocks(self._tx, segment_ids, list(terms)) if segment_ids and terms else ():
+            self._found.setdefault(read.term, []).append(read)
+
+    def _find_blocks(self, segment_ids: Iterable[int], terms: Iterable[str]) -> list[search.FoundBlock]:
+        """Return for each segment and term the block that holds the term, if any does."""
+        wanted = set(segment_ids)
+        known = [read for term in terms for read in self._found.get(term, ()) if read.segment_id in wanted]
+        missing = wanted - self._known
+        return known + search.find_blocks(self._tx, list(missing), list(terms)) if missing else known
+
     def _scope(self, group: ScopeGroup, segment_ids: list[int]) -> dict[int, DocSet]:
         found: dict[int, list[Sequence[int] | Runs]] = {segment_id: [] for segment_id in segment_ids}
         if len(group.terms) <= LOOKUPS_MAX:
-            for block in search.find_blocks(self._tx, segment_ids, group.terms):
+            for block in self._find_blocks(segment_ids, group.terms):
                 posting = self._block(block).find(block.term)
                 if posting is not None:
                     found[block.segment_id].append(scope_docs(posting.docs))
@@ -242,12 +241,12 @@ class IndexReader:
             if sets
         }
 
-    def _token(self, token: "_Token", live: dict[int, DocSet]) -> dict[int, DocSet]:
+    def _token(self, token: "Token", live: dict[int, DocSet]) -> dict[int, DocSet]:
         if token.is_prefix:
             return self._prefixed(token.text, live)
         term = token.text[:TERM_MAX]
         found: dict[int, DocSet] = {}
-        for read in search.find_blocks(self._tx, list(live), (term,)):
+        for read in self._find_blocks(live, (term,)):
             posting = self._block(read).find(term)
             if posting is not None:
                 found[read.segment_id] = posting.docs
@@ -314,54 +313,6 @@ class _Walk:
     stride: int = READ_AHEAD
     is_next: bool = False
     """Whether it was its turn when it was put among the others: then its first document is the newest of all."""
-
-
-class _Token(NamedTuple):
-    """One token, or how one begins, wherever it stands."""
-
-    text: str
-    is_prefix: bool
-
-
-def _stages(segments: Sequence[SegmentRow]) -> Iterator[list[SegmentRow]]:
-    """Yield the segments in the order they came, a few small ones first."""
-    sizes = iter(STAGES)
-    size = next(sizes)
-    stage: list[SegmentRow] = []
-    documents = 0
-    for segment in segments:
-        stage.append(segment)
-        documents += segment.doc_count
-        if documents >= size:
-            yield stage
-            stage, documents = [], 0
-            size = next(sizes, 1 << 60)
-    if stage:
-        yield stage
-
-
-def _in_order(alternative: All, scopes: Sequence[ScopeGroup]) -> Iterator[ScopeGroup | _Token | Words | Not]:
-    """Yield the conditions, those first that are likely to leave the least; what is taken away comes last.
-
-    Scopes come after the first whole token: a rare word is then looked for alone, and of a common one only what is in
-    scope is looked at any further.
-    """
-    words = [node for node in alternative.nodes if isinstance(node, Words)]
-    tokens = {
-        _Token(token, is_prefix=node.prefix and index == len(node.key_tokens) - 1)
-        for node in words
-        for index, (_, token) in enumerate(node.key_tokens)
-    }
-    ordered = sorted(tokens, key=lambda token: (token.is_prefix, -len(token.text), token.text))
-    first = [token for token in ordered[:1] if not token.is_prefix]
-    wanted = [group for group in scopes if not group.negated]
-    yield from (group for group in wanted if group.is_narrow)
-    yield from first
-    yield from (group for group in wanted if not group.is_narrow)
-    yield from ordered[len(first) :]
-    yield from (node for node in words if len(node.key_tokens) - node.prefix > 1)
-    yield from (group for group in scopes if group.negated)
-    yield from (node for node in alternative.nodes if isinstance(node, Not))
 
 
 def _any_of(sets: Sequence[Sequence[int] | Runs], doc_count: int | None) -> DocSet:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from keryx.clock import Micros
 from keryx.domain.branch import Segment, owner_of
 from keryx.domain.graphemes import cut, safe_end
-from keryx.domain.message import PREVIEW_LENGTH, Part, TextPart, decode_parts, preview_of
+from keryx.domain.message import PREVIEW_LENGTH, decode_parts, preview_of, stored_text
 from keryx.domain.search_match import highlights, window
 from keryx.domain.search_query import Query
 from keryx.domain.tokens import begin_of, normal, spans, wide
@@ -25,16 +25,14 @@ PREVIEW_READ: Final = 200
 _SPACES: Final = dict.fromkeys((*range(9, 14), *range(28, 33), 133, 8232, 8233), " ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class Snippet(NamedTuple):
     """A piece of the text, and where in it the words stand that were searched for: (start, end) each."""
 
     text: str
     highlights: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """A message right before or after a hit, in short."""
 
     seq: int
@@ -42,8 +40,7 @@ class Neighbour:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(NamedTuple):
     """A message that answers; ``seq`` is 0 and ``role`` empty where the session's title, name, tag or id does."""
 
     seq: int
@@ -68,7 +65,7 @@ class SessionHits:
 
 def make_snippet(query: Query, match: Match) -> Snippet:
     """Return the piece of the text that shows most of what was searched for."""
-    text = normal(match.raw)
+    text = normal(match.text.raw)
     runs = [words.run for words in query.leaves()]
     if runs and all(runs):
         start, end, shown = _of_runs(text, runs)
@@ -225,7 +222,7 @@ class Surroundings:
     def _neighbour(self, message: MessageRow) -> Neighbour:
         known = self._neighbours.get(message.id)
         if known is None:
-            text = _short(decode_parts(message.parts))
+            text = _short(message.parts)
             known = Neighbour(seq=message.seq, role=message.role, text=text)
             self._neighbours[message.id] = known
         return known
@@ -238,11 +235,11 @@ class Surroundings:
         return self._paths[session.id]
 
 
-def _short(parts: tuple[Part, ...]) -> str:
+def _short(stored: str) -> str:
     """Return what ``preview_of`` returns, without looking at more of a long text than is shown."""
-    if len(parts) == 1 and isinstance(parts[0], TextPart):
-        text = parts[0].text
+    if stored.startswith('"'):
+        text = stored_text(stored)
         line = " ".join(text[:PREVIEW_READ].split())
-        if len(line) > PREVIEW_LENGTH or len(text) <= PREVIEW_READ:
+        if line and (len(line) > PREVIEW_LENGTH or len(text) <= PREVIEW_READ):
             return cut(line, PREVIEW_LENGTH)
-    return preview_of(parts)
+    return preview_of(decode_parts(stored))

@@ -6,11 +6,10 @@ was purged, moved to the bin or retitled since is judged as it is now.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from keryx.clock import Micros
-from keryx.domain.message import Part, decode_parts, search_text
+from keryx.domain.message import decode_parts, stored_search_text
 from keryx.domain.search_match import Facts, Text, features, filters_match, matches, same
 from keryx.domain.search_query import Filter, Query
 from keryx.domain.segment import platform_token, scope_term
@@ -18,7 +17,7 @@ from keryx.domain.tokens import tokenize
 from keryx.store.database import ReadTx
 from keryx.store.tables import people, search
 from keryx.store.tables.search import MessageRow, SessionRow
-from keryx.views.search_index import Key, Plan, ScopeGroup
+from keryx.views.search_plan import Key, Plan, ScopeGroup
 
 SESSIONS_MAX: Final = 2_000
 """A filter that leaves more sessions than this is judged by the rows alone."""
@@ -50,11 +49,13 @@ def scope_of(tx: ReadTx, person_id: int, *, session_id: str | None, platform: st
 def make_plan(tx: ReadTx, query: Query, scope: Scope, *, before: Key | None) -> Plan:
     """Return what to ask of the index."""
     groups: list[ScopeGroup] = []
-    if search.count_audiences(tx, limit=len(scope.audiences) + 1) > len(scope.audiences):
+    session_term = None if scope.session_id is None else scope_term("s", scope.session_id)
+    if session_term is not None:
+        # All of it was said to one audience, so there is no need to ask for that.
+        groups.append(ScopeGroup(terms=(session_term,), is_narrow=True))
+    elif search.count_audiences(tx, limit=len(scope.audiences) + 1) > len(scope.audiences):
         # Whoever may see everything need not ask for it.
         groups.append(ScopeGroup(terms=tuple(scope_term("a", each) for each in sorted(scope.audiences))))
-    if scope.session_id is not None:
-        groups.append(ScopeGroup(terms=(scope_term("s", scope.session_id),), is_narrow=True))
     if scope.platform is not None:
         groups.append(ScopeGroup(terms=(scope_term("p", platform_token(scope.platform)),)))
     ends = [before] if before is not None else []
@@ -66,6 +67,7 @@ def make_plan(tx: ReadTx, query: Query, scope: Scope, *, before: Key | None) -> 
             after = max(after or each.at, each.at)
     return Plan(
         query=query,
+        session_term=session_term,
         scopes=(*groups, *_filter_groups(tx, query.filters)),
         before=min(ends, default=None),
         after=after,
@@ -127,20 +129,13 @@ def _in_places(tx: ReadTx, names: Sequence[str]) -> Collection[str]:
     return {*names, *search.list_in_projects(tx, projects, limit=SESSIONS_MAX)}
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A message, or a session's card (``message`` is None), that answers the query."""
 
     key: Key
     session: SessionRow
     message: MessageRow | None
-    parts: tuple[Part, ...]
-    raw: str
-
-    @cached_property
-    def text(self) -> Text:
-        """Its words."""
-        return Text(self.raw)
+    text: Text
 
 
 class Judge:
@@ -190,8 +185,7 @@ class Judge:
         session = self._visible(message.session_id)
         if session is None:
             return None
-        parts = decode_parts(message.parts)
-        match = Match((message.created_at, message.id), session, message, parts, search_text(parts))
+        text = Text(stored_search_text(message.parts))
         facts = (
             replace(
                 _session_facts(session),
@@ -199,27 +193,29 @@ class Judge:
                 role=message.role,
                 author=message.author,
                 author_id=message.author_id,
-                has=features(parts),
+                has=features(decode_parts(message.parts)),
             )
             if self._query.filters
             else None
         )
-        return match if self._answers(match, facts) else None
+        if not self._answers(text, facts):
+            return None
+        return Match((message.created_at, message.id), session, message, text)
 
     def _card(self, session_id: str, *, card_id: int) -> Match | None:
         session = self._visible(session_id)
         if session is None or session_id in self._cards_seen:
             return None
-        match = Match((session.started_at, -card_id), session, None, (), session.card)
-        if not self._answers(match, _session_facts(session)):
+        text = Text(session.card)
+        if not self._answers(text, _session_facts(session)):
             return None
         self._cards_seen.add(session_id)
-        return match
+        return Match((session.started_at, -card_id), session, None, text)
 
-    def _answers(self, match: Match, facts: Facts | None) -> bool:
+    def _answers(self, text: Text, facts: Facts | None) -> bool:
         if facts is not None and not filters_match(self._query.filters, facts):
             return False
-        return not self._query.words.nodes or matches(self._query.words, match.text)
+        return not self._query.words.nodes or matches(self._query.words, text)
 
 
 def _session_facts(session: SessionRow) -> Facts:

@@ -12,7 +12,15 @@ from keryx.domain.event import Position
 from keryx.domain.message import decode_parts, search_text
 from keryx.domain.postings import SCOPE, Block, Piece
 from keryx.domain.search_match import features
-from keryx.domain.segment import Author, Document, build_segment, document_scopes, scope_docs
+from keryx.domain.segment import (
+    SESSION_SCOPE,
+    Author,
+    Document,
+    build_segment,
+    document_scopes,
+    scope_docs,
+    session_mark,
+)
 from keryx.store.database import ReadTx
 from keryx.store.tables import search
 from keryx.store.tables.search import MessageRow, SessionRow
@@ -32,7 +40,7 @@ def verify_index(tx: ReadTx) -> tuple[str, ...]:
 def _problems(tx: ReadTx) -> Iterator[str]:
     position = search.covered(tx)
     if position is None:
-        yield "The index has another format than this code; it is built anew at the next step."
+        yield "The index has another format than this code; it is thrown away and built anew."
         return
     gone = set(search.list_purges(tx, limit=1 << 30))
     indexed: set[int] = set()
@@ -70,6 +78,9 @@ def _compare(tx: ReadTx, segment_id: int, ids: Sequence[int], *, has_gone: bool)
     documents = list(_documents(tx, ids))
     if len(documents) < sum(1 for each in ids if each > 0) and not has_gone:
         yield f"Segment {segment_id} holds messages that are no longer there."
+    marks = b"".join(search.list_marks(tx, [segment_id]))
+    if any(session_mark(term) not in marks for term in found if term.startswith(SESSION_SCOPE)):
+        yield f"Segment {segment_id} does not say which sessions it holds."
     known = {document.id for document in documents}
     built = build_segment(documents, breathe=lambda: None)
     expected: Said = {}

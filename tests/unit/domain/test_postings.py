@@ -42,10 +42,12 @@ from keryx.domain.segment import (
     Document,
     build_segment,
     document_scopes,
+    join_marks,
     merge_entries,
     renumber,
     scope_docs,
     scope_term,
+    session_mark,
 )
 from keryx.errors import StoreCorrupt
 
@@ -126,6 +128,28 @@ def test_blocks_are_read_back_as_they_were_packed(postings: dict[str, list[int]]
         for term, piece in Block(packed.data).pieces(packed.positions)
     ]
     assert as_dict(back) == as_dict(entries)
+
+
+@given(
+    st.lists(DOCS.filter(bool), min_size=2, max_size=5),
+    st.tuples(st.integers(0, 64_999), st.integers(0, 64_999)),
+)
+def test_what_begins_alike_is_read_within_a_stretch(postings: list[list[int]], ends: tuple[int, int]) -> None:
+    entries: list[Entry] = [
+        (f"a{number}", docs, b"\x01" * len(docs), bytes(len(docs))) for number, docs in enumerate(postings)
+    ]
+    within = (min(ends), max(ends))
+    found = Block(pack_block(entries).data).docs_from("a", within=within)
+    everywhere = {doc for docs in postings for doc in docs}
+    assert {doc for doc in everywhere if within[0] <= doc <= within[1]} <= set(found) <= everywhere
+
+
+def test_marks_of_several_segments_are_those_of_one() -> None:
+    one = build(document(1, "x", session="s1"), document(2, "x", session="s2"))
+    other = build(document(3, "x", session="s2"), document(4, "x", session="s3"))
+    together = join_marks([one.marks, other.marks])
+    assert together == join_marks(session_mark(scope_term("s", name)) for name in ("s1", "s2", "s3"))
+    assert session_mark(scope_term("s", "s4")) not in together
 
 
 def test_a_block_of_scope_terms_alone_is_read_back() -> None:
@@ -315,6 +339,8 @@ def test_sets_of_documents_behave_like_sets(one: list[int], other: list[int], en
         Heap([other[5:], other[:9]], among=[*one, *other]),
         other,
     ]
+    assert list(intersect(array("H", one), to_runs(other))) == sorted(set(one) & set(other))
+    assert list(intersect(to_runs(one), array("H", other))) == sorted(set(one) & set(other))
     for form in forms:
         assert list(intersect(one, form)) == sorted(set(one) & set(other))
         assert list(subtract(one, form)) == sorted(set(one) - set(other))

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS search_segments (
     doc_count BIGINT NOT NULL,
     first_at BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
+    marks BYTEA NOT NULL,
     merged_up_to TEXT COLLATE "C",
     finished_at BIGINT
 );

@@ -54,6 +54,15 @@ FROM json_array_elements(CAST(:places AS json)) p
 JOIN messages m ON m.session_id = p.value ->> 0
     AND m.branch_no = CAST(p.value ->> 1 AS BIGINT) AND m.seq = CAST(p.value ->> 2 AS BIGINT)
 
+-- name: search.list_marked
+-- The segments that may hold a session.
+SELECT segment_id FROM search_segments WHERE position(CAST(:mark AS bytea) IN marks) > 0
+
+-- name: search.list_marks
+-- Which sessions some segments hold.
+SELECT marks FROM search_segments
+WHERE segment_id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))
+
 -- name: search.find_docs
 -- Some chunks of a segment.
 SELECT chunk, data FROM search_docs

@@ -233,11 +233,22 @@ def list_segments(tx: ReadTx) -> list[SegmentRow]:
     return [SegmentRow(*row) for row in tx.rows("search.list_segments")]
 
 
-def add_segment(tx: Tx, segment: SegmentRow, columns: Columns, *, finished: bool) -> None:
+def list_marked(tx: ReadTx, mark: bytes) -> set[int]:
+    """Return the segments that may hold the session of this mark."""
+    return {row[0] for row in tx.rows("search.list_marked", mark=mark)}
+
+
+def list_marks(tx: ReadTx, segment_ids: Collection[int]) -> list[bytes]:
+    """Return the marks of the sessions in some segments."""
+    return [row[0] for row in _rows_of(tx, "search.list_marks", segment_ids)]
+
+
+def add_segment(tx: Tx, segment: SegmentRow, columns: Columns, *, marks: bytes, finished: bool) -> None:
     """Store a segment and its columns; its blocks come with ``add_blocks``."""
     tx.run(
         "search.add_segment",
         **segment._asdict(),
+        marks=marks,
         merged_up_to=None if finished else "",
         finished_at=tx.now if finished else None,
     )

@@ -125,13 +125,21 @@ LIMIT :limit
 
 -- name: search.add_segment
 -- A segment; unfinished while it is the target of a merge.
-INSERT INTO search_segments (segment_id, born, doc_count, first_at, last_at, merged_up_to, finished_at)
-VALUES (:segment_id, :born, :doc_count, :first_at, :last_at, :merged_up_to, :finished_at)
+INSERT INTO search_segments (segment_id, born, doc_count, first_at, last_at, marks, merged_up_to, finished_at)
+VALUES (:segment_id, :born, :doc_count, :first_at, :last_at, :marks, :merged_up_to, :finished_at)
 
 -- name: search.list_segments
 -- The segments that queries read, the one with the newest document first.
 SELECT segment_id, born, doc_count, first_at, last_at FROM search_segments
 WHERE finished_at IS NOT NULL ORDER BY last_at DESC, segment_id DESC
+
+-- name: search.list_marked
+-- The segments that may hold a session.
+SELECT segment_id FROM search_segments WHERE instr(marks, :mark) > 0
+
+-- name: search.list_marks
+-- Which sessions some segments hold.
+SELECT marks FROM search_segments WHERE segment_id IN (SELECT value FROM json_each(:ids))
 
 -- name: search.add_docs
 -- One chunk of a segment's columns.
