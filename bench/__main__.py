@@ -129,7 +129,11 @@ def _names(known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
 
 def _machine() -> dict[str, str]:
     commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        ["git", "describe", "--always", "--dirty"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return {
         "commit": f"commit {commit.stdout.strip() or 'unknown'}",
