@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TypeVar
 
 from keryx.config import Settings
@@ -26,6 +27,7 @@ from keryx.transactions.recover import Recovered, recover
 from keryx.views.invariants import check_invariants
 
 T = TypeVar("T")
+_NUMBERS = count(1)
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 
 
@@ -170,8 +172,10 @@ class Stage:
 
     async def rows(self, sql: str) -> list[Row]:
         """Read whatever a test has to see."""
-        with statement("test.look", sql):
-            return await self.look(lambda tx: tx.rows("test.look"))
+        # Several may look at the same time, each with a statement of its own.
+        name = f"test.look_{next(_NUMBERS)}"
+        with statement(name, sql):
+            return await self.look(lambda tx: tx.rows(name))
 
     async def tamper(self, sql: str) -> None:
         """Break the rows as no transaction of ours does."""
