@@ -16,10 +16,11 @@ from keryx.domain.settings import ModelSettings, Personality
 from keryx.domain.source import LOCAL_CLI
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import approvals, sessions
+from keryx.store.tables import approvals, inbox, outbox, sessions
 from keryx.testing.builders import call_message, dm, group, inbound, result_message
 from keryx.transactions import (
     accept_message,
+    answer_command,
     append_message,
     begin_turn,
     branch_session,
@@ -33,12 +34,14 @@ from keryx.transactions import (
     fire_schedule,
     import_session,
     keep_blobs,
+    keep_malformed,
     link_accounts,
     manage_access,
     manage_project,
     manage_schedule,
     open_session,
     pair_stranger,
+    preview,
     program_session,
     purge_session,
     record_process,
@@ -47,6 +50,7 @@ from keryx.transactions import (
     renew_turn,
     resume_session,
     run_command,
+    work_as_node,
 )
 from tests.faults.world import BLOB, PLAN, PROCESS, SUMMARY, World
 
@@ -105,6 +109,32 @@ def _after(*works: Scenario) -> Scenario:
     return lambda tx, world, ids: [work(tx, world, ids) for work in works]
 
 
+def _enter(holder: str) -> Scenario:
+    def enter(tx: Tx, _world: World, _ids: Ids) -> object:
+        work_as_node.enter_node(tx, holder=holder, kind="gateway", host="here", pid=1, version="0")
+        return holder
+
+    return enter
+
+
+def _answer_all(tx: Tx, _world: World, ids: Ids) -> object:
+    waiting = inbox.list_commands(tx, limit=9)
+    return [answer_command.answer_command(tx, each.id, reply="nothing", ids=ids) for each in waiting]
+
+
+def _preview(tx: Tx, world: World, ids: Ids) -> outbox.Delivery | None:
+    held = preview.open_preview(tx, world.connector, world.running.turn_id, ids=ids)
+    assert held is not None
+    return held
+
+
+def _show_preview(tx: Tx, world: World, ids: Ids) -> object:
+    held = _preview(tx, world, ids)
+    assert held is not None
+    preview.record_preview(tx, held, Sent(message_id="7"))
+    return held
+
+
 SCENARIOS: dict[str, Scenario] = {
     # -------------------------------------------------------------------------------- messages and turns
     "accept_message.accept_message": _accept("hello"),
@@ -121,6 +151,8 @@ SCENARIOS: dict[str, Scenario] = {
     "accept_message.accept_message: link": lambda tx, w, ids: accept_message.accept_message(
         tx, inbound(f"/link {w.link.code}", source=dm("second")), settings=Settings(), ids=ids
     ),
+    "accept_message.accept_message: search": _accept("/search tea"),
+    "answer_command.answer_command": _after(_accept("/search tea"), _answer_all),
     "append_message.append_message": lambda tx, w, _ids: append_message.append_message(
         tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
     ),
@@ -175,6 +207,28 @@ SCENARIOS: dict[str, Scenario] = {
         failure=fail_turn.Failure(reason="no", retry_at=tx.now),
         ids=ids,
     ),
+    "fail_turn.hand_back_turn": lambda tx, w, _ids: fail_turn.hand_back_turn(
+        tx, w.running.lease, turn_id=w.running.turn_id
+    ),
+    "fail_turn.stop_turn: watched": _after(
+        _show_preview,
+        lambda tx, w, _ids: fail_turn.stop_turn(tx, w.running.lease, turn_id=w.running.turn_id),
+    ),
+    "finish_turn.finish_turn: watched": _after(
+        _show_preview,
+        lambda tx, w, ids: finish_turn.finish_turn(
+            tx, w.running.lease, turn_id=w.running.turn_id, reply=REPLY, ids=ids
+        ),
+    ),
+    "preview.open_preview": _preview,
+    "preview.record_preview": _show_preview,
+    "keep_malformed.keep_malformed": lambda tx, _w, _ids: keep_malformed.keep_malformed(
+        tx, platform="telegram", account="", ref="9", raw="{", reason="not JSON"
+    ),
+    "work_as_node.enter_node": _enter("h"),
+    "work_as_node.leave_node": _after(
+        _enter("h"), _enter("i"), lambda tx, _w, _ids: work_as_node.leave_node(tx, holder="h")
+    ),
     "fail_turn.stop_turn": lambda tx, w, _ids: fail_turn.stop_turn(
         tx, w.running.lease, turn_id=w.running.turn_id
     ),
@@ -189,6 +243,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "deliveries.release_connector": lambda tx, w, _ids: deliveries.release_connector(tx, w.connector),
     "deliveries.claim_deliveries": lambda tx, w, _ids: deliveries.claim_deliveries(tx, w.connector),
+    "deliveries.record_piece": lambda tx, w, _ids: deliveries.record_piece(tx, w.sending, message_id="1"),
     "deliveries.record_delivery": lambda tx, w, _ids: deliveries.record_delivery(
         tx, w.connector, w.sending.id, Sent(message_id="1"), deduplicates=False
     ),

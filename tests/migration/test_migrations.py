@@ -43,6 +43,8 @@ NEXT_STEP = Migration(
         "CREATE INDEX novelties_by_name ON novelties (name)",
     ),
 )
+APPLIED = [*((number, 0) for number in range(1, NEXT_STEP.number)), (NEXT_STEP.number, 7)]
+OLD_PERSON = "INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)"
 NEWER = "INSERT INTO keryx_schema VALUES (9, 'future', {compatible}, '9.9.0', 0)"
 
 
@@ -180,13 +182,18 @@ def test_an_older_sqlite_file_is_brought_up_whole_or_stays_as_it_was(tmp_path: P
         except PlantedFault:
             crashes += 1
             assert describe_sqlite(connection) == before
-            assert connection.execute("SELECT max(number) FROM keryx_schema").fetchall() == [(1,)]
+            assert connection.execute("SELECT max(number) FROM keryx_schema").fetchall() == [
+                (NEXT_STEP.number - 1,)
+            ]
         else:
             break
     connection.exec_trace = None
     assert crashes > len(NEXT_STEP.statements)
     assert connection.execute("SELECT name FROM novelties").fetchall() == [("Ana",)]
-    assert connection.execute("SELECT number, applied_at FROM keryx_schema").fetchall() == [(1, 0), (2, 7)]
+    assert (
+        connection.execute("SELECT number, applied_at FROM keryx_schema ORDER BY number").fetchall()
+        == APPLIED
+    )
     connection.close()
 
 
@@ -223,7 +230,10 @@ def test_an_older_postgres_database_is_brought_up_whole_or_stays_as_it_was(postg
     connection.statements_left = None
     assert crashes > len(NEXT_STEP.statements)
     assert connection.execute("SELECT name FROM novelties").fetchall() == [("Ana",)]
-    assert connection.execute("SELECT number, applied_at FROM keryx_schema").fetchall() == [(1, 0), (2, 7)]
+    assert (
+        connection.execute("SELECT number, applied_at FROM keryx_schema ORDER BY number").fetchall()
+        == APPLIED
+    )
     connection.close()
 
 
@@ -276,6 +286,28 @@ async def test_a_newer_store_that_only_added_something_is_opened(store_address: 
     await make_newer(store_address, compatible=1)
     database = open_database(store_address)
     talk = await Talk.begin(database, ids)
+    assert await talk.texts(await talk.session("understood")) == ["understood"]
+    await database.close()
+
+
+async def test_a_store_of_the_first_schema_is_brought_up_with_what_it_holds(
+    store_address: str, empty_url: str, tmp_path: Path, ids: Ids
+) -> None:
+    """What a person kept with the first version is there, and works, with this one."""
+    is_sqlite = "://" not in store_address
+    address = str(tmp_path / "old.db") if is_sqlite else empty_url
+    if is_sqlite:
+        connection = apsw.Connection(address)
+        migrate_sqlite(connection, now=0, steps=migrations("sqlite")[:1])
+        connection.execute(OLD_PERSON)
+        connection.close()
+    else:
+        with psycopg.connect(address, autocommit=True) as server:
+            migrate_postgres(server, now=0, steps=migrations("postgres")[:1])
+            server.execute(OLD_PERSON.encode())
+    database = open_database(address)
+    talk = await Talk.begin(database, ids)
+    assert talk.owner.name == "Ana"
     assert await talk.texts(await talk.session("understood")) == ["understood"]
     await database.close()
 

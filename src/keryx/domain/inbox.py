@@ -19,7 +19,7 @@ INBOX_KINDS: Final[tuple[InboxKind, ...]] = get_args(InboxKind)
 INBOX_STATES: Final[tuple[InboxState, ...]] = get_args(InboxState)
 FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 
-ATTEMPTS_MAX: Final = 5
+ATTEMPTS_MAX: Final = 3
 """How often a claimed item goes back to ready after its turn was lost, before it fails visibly."""
 
 _NEXT_STATES: Final[dict[InboxState, frozenset[InboxState]]] = {

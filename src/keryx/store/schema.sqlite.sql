@@ -235,6 +235,18 @@ CREATE INDEX links_from ON links (from_session_id);
 
 CREATE INDEX links_to ON links (to_session_id);
 
+CREATE TABLE malformed (
+    id INTEGER PRIMARY KEY,
+    platform TEXT NOT NULL,
+    account TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    raw TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    received_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX malformed_by_ref ON malformed (platform, account, ref);
+
 CREATE TABLE memories (
     id INTEGER PRIMARY KEY,
     audience_id INTEGER NOT NULL REFERENCES audiences (id),
@@ -267,6 +279,17 @@ CREATE TABLE messages (
     UNIQUE (session_id, branch_no, seq)
 ) STRICT;
 
+CREATE TABLE nodes (
+    holder TEXT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('gateway', 'chat')),
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY,
     session_id TEXT REFERENCES sessions (id),
@@ -290,13 +313,15 @@ CREATE TABLE outbox (
     error TEXT,
     created_at INTEGER NOT NULL,
     ended_at INTEGER
-) STRICT;
+, held_at INTEGER, sent_pieces INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX outbox_by_session ON outbox (session_id, id) WHERE session_id IS NOT NULL;
 
 CREATE INDEX outbox_by_turn ON outbox (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE INDEX outbox_due ON outbox (platform, account, due_at, id) WHERE state = 'ready';
+
+CREATE INDEX outbox_held ON outbox (session_id) WHERE held_at IS NOT NULL;
 
 CREATE UNIQUE INDEX outbox_one_reply ON outbox (turn_id, address, kind) WHERE kind IN ('reply', 'scheduled');
 

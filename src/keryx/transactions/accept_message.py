@@ -327,7 +327,7 @@ def _command(tx: Tx, incoming: Incoming, place: Place, command: ParsedCommand | 
 def _done(
     tx: Tx, incoming: Incoming, place: Place, *, reply: str | None, needs_answer: NeedsAnswer | None = None
 ) -> Accepted:
-    """Store a command as done, with what is said back."""
+    """Store a command as done, with what is said back; or as waiting for the surface that has to answer it."""
     inbox_id = inbox.add_item(
         tx,
         session_id=place.session_id,
@@ -337,7 +337,7 @@ def _done(
         parts=incoming.inbound.parts,
         person_id=incoming.person.id,
         sent_at=incoming.inbound.sent_at,
-        fate="command",
+        fate=None if needs_answer else "command",
     )
     if reply:
         _say(tx, incoming.source, reply, session_id=place.session_id, ids=incoming.ids)

@@ -14,7 +14,7 @@ from keryx.domain.message import NewMessage, Role
 from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId, TurnPurpose
 from keryx.store.database import Tx
-from keryx.store.tables import branches, feed, inbox, leases, paths, people, sessions, turns
+from keryx.store.tables import branches, feed, inbox, leases, outbox, paths, people, sessions, turns
 from keryx.transactions.append_message import append_held
 
 CANDIDATES = 8
@@ -68,6 +68,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         origin=last.source,
     )
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)
+    outbox.adopt_held(tx, session_id=session_id, turn_id=turn_id)
     for item in items:
         _take_item(tx, lease, item, turn_id=turn_id)
     feed.add_event(tx, session_id, "turn", turn_id)

@@ -4,10 +4,13 @@ Only the gateway that holds an account's connector lease claims, one unfinished 
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from keryx.domain.outbox import Outcome, after_outcome
 from keryx.store.database import Tx
 from keryx.store.tables import addresses, feed, leases, outbox, sessions
+
+ClaimedDelivery: TypeAlias = outbox.Delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,11 @@ def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[o
         for delivery in due
         if outbox.claim(tx, delivery.id, holder=connector.holder, epoch=connector.epoch)
     ]
+
+
+def record_piece(tx: Tx, attempt: outbox.Delivery, *, message_id: str | None) -> bool:
+    """Note that one more piece of a delivery is sent; False for a gateway that no longer owns the attempt."""
+    return outbox.note_piece(tx, attempt, message_id=message_id)
 
 
 def record_delivery(

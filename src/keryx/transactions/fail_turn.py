@@ -26,6 +26,9 @@ from keryx.transactions.close_steps import close_steps, close_unknown_steps
 from keryx.transactions.finish_turn import end_items
 from keryx.transactions.hold_turn import hold_turn
 
+STOPPED = "(stopped)"
+"""What stands under an answer that was shown while it was written, and stopped."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -55,10 +58,22 @@ def fail_turn(
     return "failed"
 
 
+def hand_back_turn(tx: Tx, lease: Lease, *, turn_id: TurnId) -> None:
+    """Let another gateway go on with a turn from its last step, because this one ends; that counts as no attempt."""
+    turn = hold_turn(tx, lease, turn_id=turn_id)
+    close_unknown_steps(tx, lease, turn_id=turn_id)
+    give_items_back(tx, turn, ready_at=tx.now, uncounted=True)
+    turns.end_turn(tx, turn.id, state="lost", reason="handed back")
+    leases.release_lease(tx, lease)
+    feed.add_event(tx, turn.session_id, "turn", turn.id)
+
+
 def stop_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, partial: NewMessage | None = None) -> None:
     """End a turn that a person stopped; what it said so far stays."""
     turn = hold_turn(tx, lease, turn_id=turn_id)
     _keep(tx, lease, turn, partial)
+    said = () if partial is None else tuple(part for part in partial.parts if isinstance(part, TextPart))
+    outbox.release_held(tx, turn_id, (*said, TextPart(text=STOPPED)))
     end_items(tx, turn, fate="cancelled", note="stopped")
     _end(tx, lease, turn, state="stopped", reason="stopped")
 
@@ -146,7 +161,9 @@ def give_up(
     end_items(tx, turn, fate="failed", note=failure.reason)
 
 
-def give_items_back(tx: Tx, turn: turns.Turn, *, ready_at: Micros, kept_seq: int | None = None) -> None:
+def give_items_back(
+    tx: Tx, turn: turns.Turn, *, ready_at: Micros, kept_seq: int | None = None, uncounted: bool = False
+) -> None:
     """Let another turn answer what this one had claimed; what stands after ``kept_seq`` is to be said again."""
     for item in inbox.list_of_turn(tx, turn.id):
         if item.kind == "approval":
@@ -154,7 +171,9 @@ def give_items_back(tx: Tx, turn: turns.Turn, *, ready_at: Micros, kept_seq: int
             inbox.finish(tx, item.id, fate="merged", note=f"turn {turn.id}")
         else:
             stays = item.seq is not None and (kept_seq is None or item.seq <= kept_seq)
-            inbox.give_back(tx, item.id, ready_at=ready_at, seq=item.seq if stays else None)
+            inbox.give_back(
+                tx, item.id, ready_at=ready_at, seq=item.seq if stays else None, uncounted=uncounted
+            )
         feed.add_event(tx, turn.session_id, "inbox", item.id)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from keryx.domain.inbox import Fate
 from keryx.domain.lease import Lease
-from keryx.domain.message import NewMessage, tool_call_count
+from keryx.domain.message import NewMessage, TextPart, tool_call_count
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
 from keryx.domain.turn import TurnId, moves_last_activity
@@ -21,6 +21,8 @@ from keryx.transactions.append_message import append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.close_steps import close_steps
 from keryx.transactions.hold_turn import hold_turn
+
+NOT_HERE = "(answered elsewhere)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,8 @@ def finish_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, reply: Reply, ids: Ids
         seq = append_held(tx, lease, reply.message, turn_id=turn_id, is_activity=is_activity).seq
         if not reply.silent:
             deliveries = _deliver(tx, turn, reply.message, to=reply.to, ids=ids)
+    # The reply took over what it was watched in; where it was said elsewhere, or not at all, that ends as well.
+    outbox.release_held(tx, turn_id, (TextPart(text=NOT_HERE),))
     end_items(tx, turn, fate="answered")
     turns.end_turn(tx, turn_id, state="finished")
     if turn.purpose == "reply":

@@ -51,6 +51,7 @@ def record_calls(
     for call in message.parts:
         if isinstance(call, ToolCallPart):
             _add_step(tx, turn, call, call_seq=appended.seq, ids=ids)
+    turns.drop_chunks(tx, turn_id)
     feed.add_event(tx, lease.session_id, "step", turn_id)
     return appended
 

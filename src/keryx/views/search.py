@@ -73,6 +73,8 @@ class How(TypedDict, total=False):
 
     session_id: str | None
     source: str | None
+    audience_id: int | None
+    """Only what was said to this audience: for an answer that others read as well."""
     order: Order
     neighbours: int
     zone: tzinfo
@@ -90,7 +92,13 @@ def search(
     query = parse_query(text, now=tx.now, zone=how.get("zone", UTC))
     if query.is_empty:
         return SearchResult(notes=query.notes)
-    scope = scope_of(tx, person_id, session_id=how.get("session_id"), platform=how.get("source"))
+    scope = scope_of(
+        tx,
+        person_id,
+        session_id=how.get("session_id"),
+        platform=how.get("source"),
+        audience_id=how.get("audience_id"),
+    )
     limit = max(1, min(limit, HITS_MAX))
     page = _page(tx, query, scope, order=how.get("order", "newest"), limit=limit, after=after)
     neighbours = max(0, min(how.get("neighbours", 1), NEIGHBOURS_MAX))

@@ -40,9 +40,18 @@ class Scope:
         )
 
 
-def scope_of(tx: ReadTx, person_id: int, *, session_id: str | None, platform: str | None) -> Scope:
-    """Return the scope of a person's search."""
+def scope_of(
+    tx: ReadTx,
+    person_id: int,
+    *,
+    session_id: str | None,
+    platform: str | None,
+    audience_id: int | None = None,
+) -> Scope:
+    """Return the scope of a person's search; with ``audience_id`` only what that audience heard too."""
     audiences = frozenset(people.list_audiences(tx, person_id))
+    if audience_id is not None:
+        audiences &= {audience_id}
     return Scope(audiences=audiences, session_id=session_id, platform=platform)
 
 

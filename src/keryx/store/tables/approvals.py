@@ -73,3 +73,9 @@ def decide(tx: Tx, approval: Approval) -> None:
 def list_expired(tx: ReadTx, *, limit: int) -> list[tuple[ApprovalId, str]]:
     """Return pending approvals whose time is up, with their sessions, in the order in which to lock these."""
     return [(ApprovalId(row[0]), row[1]) for row in tx.rows("approvals.list_expired", limit=limit)]
+
+
+def find_verdict(tx: ReadTx, *, turn_id: int, call_id: str) -> ApprovalState | None:
+    """Return how it stands with the question about a call; None where nobody was asked."""
+    row = tx.row("approvals.find_of_call", turn_id=turn_id, call_id=call_id)
+    return None if row is None else row[0]

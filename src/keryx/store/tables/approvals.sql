@@ -20,3 +20,7 @@ WHERE id = :approval_id AND state = 'pending'
 SELECT id, session_id FROM approvals WHERE state = 'pending' AND expires_at <= :now
 ORDER BY session_id, id
 LIMIT :limit
+
+-- name: approvals.find_of_call
+-- How it stands with the question about a call.
+SELECT state FROM approvals WHERE turn_id = :turn_id AND call_id = :call_id

@@ -75,7 +75,7 @@ class NewItem(TypedDict, total=False):
     busy_mode: BusyMode
     sent_at: Micros | None
     seq: int
-    fate: Fate
+    fate: Fate | None
 
 
 def add_item(tx: Tx, **item: Unpack[NewItem]) -> int:
@@ -120,6 +120,11 @@ def list_ready_sessions(tx: ReadTx, *, limit: int) -> list[str]:
     return [session_id for session_id, _since in tx.rows("inbox.list_ready_sessions", limit=limit)]
 
 
+def list_commands(tx: ReadTx, *, limit: int) -> list[InboxItem]:
+    """Return commands that wait for the answer of a surface, oldest first."""
+    return [InboxItem._make(row) for row in tx.rows("inbox.list_commands", limit=limit)]
+
+
 def list_ready(tx: ReadTx, session_id: str) -> list[InboxItem]:
     """Return what waits in a session, oldest first."""
     return [InboxItem._make(row) for row in tx.rows("inbox.list_ready", session_id=session_id)]
@@ -148,9 +153,12 @@ def postpone(tx: Tx, session_id: str, *, ready_at: Micros) -> None:
     tx.run("inbox.postpone", session_id=session_id, ready_at=ready_at)
 
 
-def give_back(tx: Tx, inbox_id: int, *, ready_at: Micros, seq: int | None) -> None:
-    """Make a claimed item ready again; with a ``seq`` it stays where it is in the transcript."""
-    tx.run("inbox.give_back", inbox_id=inbox_id, ready_at=ready_at, seq=seq)
+def give_back(tx: Tx, inbox_id: int, *, ready_at: Micros, seq: int | None, uncounted: bool = False) -> None:
+    """Make a claimed item ready again; with a ``seq`` it stays where it is in the transcript.
+
+    ``uncounted`` takes the attempt back: it was not the message's fault.
+    """
+    tx.run("inbox.give_back", inbox_id=inbox_id, ready_at=ready_at, seq=seq, uncounted=int(uncounted))
 
 
 def finish(tx: Tx, inbox_id: int, *, fate: Fate, note: str | None = None) -> None:

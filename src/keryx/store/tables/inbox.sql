@@ -26,7 +26,7 @@ FROM inbox WHERE id = :inbox_id
 -- Sessions in which something is due and a turn may begin, longest waiting first: no turn lives there, or it waits for this.
 SELECT i.session_id, MIN(i.ready_at) AS since
 FROM inbox i JOIN sessions s ON s.id = i.session_id
-WHERE i.state = 'ready' AND i.ready_at <= :now
+WHERE i.state = 'ready' AND i.kind <> 'command' AND i.ready_at <= :now
   AND (s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
   AND NOT EXISTS (SELECT 1 FROM turns t
                   WHERE t.session_id = i.session_id AND t.state IN ('running', 'waiting')
@@ -40,8 +40,16 @@ LIMIT :limit
 SELECT
     id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
     turn_id, seq, attempts, fate, fate_note
-FROM inbox WHERE session_id = :session_id AND state = 'ready'
+FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command'
 ORDER BY id
+
+-- name: inbox.list_commands
+-- Commands that wait for an answer, oldest first.
+SELECT
+    id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE state = 'ready' AND kind = 'command'
+ORDER BY id LIMIT :limit
 
 -- name: inbox.list_of_turn
 -- What a turn answers, oldest first.
@@ -66,7 +74,8 @@ UPDATE inbox SET ready_at = :ready_at WHERE session_id = :session_id AND state =
 
 -- name: inbox.give_back
 -- The turn that had the item is over without an answer; another one will take it.
-UPDATE inbox SET state = 'ready', turn_id = NULL, seq = CAST(:seq AS BIGINT), ready_at = :ready_at
+UPDATE inbox SET
+    state = 'ready', turn_id = NULL, seq = CAST(:seq AS BIGINT), ready_at = :ready_at, attempts = attempts - :uncounted
 WHERE id = :inbox_id AND state = 'claimed'
 
 -- name: inbox.finish

@@ -34,6 +34,8 @@ class Delivery(NamedTuple):
     claim_epoch: int | None
     maybe_repeated_at: Micros | None
     error: str | None
+    held_at: Micros | None
+    sent_pieces: int
 
     @property
     def to(self) -> Address:
@@ -81,6 +83,63 @@ def add_delivery(tx: Tx, **delivery: Unpack[NewDelivery]) -> int | None:
         idempotency_key=delivery["idempotency_key"],
     )
     return None if row is None else row[0]
+
+
+def hold_reply(
+    tx: Tx, *, address: Address, idempotency_key: str, session_id: str, turn_id: int, reply_to: str | None
+) -> None:
+    """Make room for the preview of what a turn will reply, unless there is."""
+    tx.run(
+        "outbox.hold",
+        session_id=session_id,
+        turn_id=turn_id,
+        platform=address.platform,
+        account=address.account or "",
+        chat_id=address.chat_id,
+        thread_id=address.thread_id,
+        address=str(address),
+        reply_to=reply_to,
+        idempotency_key=idempotency_key,
+    )
+
+
+def find_held(tx: ReadTx, turn_id: int) -> Delivery | None:
+    """Return the preview of a turn's reply, or None."""
+    row = tx.row("outbox.find_held", turn_id=turn_id)
+    return None if row is None else Delivery._make(row)
+
+
+def doubt_preview(tx: Tx, outbox_id: int) -> None:
+    """Note that the preview is about to be sent: from now on it may be there without our knowing its number."""
+    tx.run("outbox.doubt_preview", outbox_id=outbox_id)
+
+
+def note_preview(tx: Tx, outbox_id: int, *, message_id: str | None) -> None:
+    """Note under which number the preview is there, or with None that it certainly is not."""
+    tx.run("outbox.note_preview", outbox_id=outbox_id, platform_message_id=clean_text(message_id))
+
+
+def adopt_held(tx: Tx, *, session_id: str, turn_id: int) -> None:
+    """Let a turn go on with what lost ones of its session had shown."""
+    tx.run("outbox.adopt_held", session_id=session_id, turn_id=turn_id)
+
+
+def release_held(tx: Tx, turn_id: int, parts: tuple[Part, ...]) -> None:
+    """Let what a turn showed so far stay as ``parts``; what was never shown goes."""
+    tx.run("outbox.drop_held", turn_id=turn_id)
+    tx.run("outbox.release_held", turn_id=turn_id, parts=encode_parts(parts))
+
+
+def note_piece(tx: Tx, attempt: Delivery, *, message_id: str | None) -> bool:
+    """Note that one more piece is sent; False when somebody else has the delivery by now."""
+    changed = tx.run(
+        "outbox.note_piece",
+        outbox_id=attempt.id,
+        holder=attempt.claimed_by,
+        epoch=attempt.claim_epoch,
+        platform_message_id=clean_text(message_id),
+    )
+    return changed == 1
 
 
 def get_delivery(tx: ReadTx, outbox_id: int) -> Delivery:

@@ -1,5 +1,6 @@
 -- name: outbox.add
--- Something to say at a complete address; a reply of one turn to one address is there only once.
+-- Something to say at a complete address; a reply of one turn to one address is there only once, and what was held
+-- as its preview becomes it.
 INSERT INTO outbox (
     session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
     idempotency_key, due_at, created_at
@@ -8,14 +9,67 @@ VALUES (
     :session_id, :turn_id, :kind, 'ready', :platform, :account, :chat_id, :thread_id, :address, :reply_to, :parts,
     :idempotency_key, :now, :now
 )
-ON CONFLICT DO NOTHING
+ON CONFLICT (turn_id, address, kind) WHERE kind IN ('reply', 'scheduled') DO UPDATE
+SET parts = excluded.parts, reply_to = excluded.reply_to, held_at = NULL, due_at = excluded.due_at
+WHERE outbox.held_at IS NOT NULL
 RETURNING id
+
+-- name: outbox.hold
+-- A reply whose turn still writes it: shown, but not to be sent yet; nothing where the turn has one there.
+INSERT INTO outbox (
+    session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
+    idempotency_key, due_at, created_at, held_at
+)
+VALUES (
+    :session_id, :turn_id, 'reply', 'ready', :platform, :account, :chat_id, :thread_id, :address, :reply_to, '[]',
+    :idempotency_key, :now, :now, :now
+)
+ON CONFLICT (turn_id, address, kind) WHERE kind IN ('reply', 'scheduled') DO NOTHING
+
+-- name: outbox.find_held
+-- The preview of a turn's reply.
+SELECT
+    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
+    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
+    held_at, sent_pieces
+FROM outbox WHERE turn_id = :turn_id AND held_at IS NOT NULL
+
+-- name: outbox.doubt_preview
+-- From now on, until it is told otherwise, the preview may be there without our knowing its number.
+UPDATE outbox SET maybe_repeated_at = :now
+WHERE id = :outbox_id AND held_at IS NOT NULL AND platform_message_id IS NULL AND maybe_repeated_at IS NULL
+
+-- name: outbox.note_preview
+-- The preview is there under this number, or (without one) it is certainly not there.
+UPDATE outbox SET platform_message_id = CAST(:platform_message_id AS TEXT), maybe_repeated_at = NULL
+WHERE id = :outbox_id AND platform_message_id IS NULL AND state = 'ready'
+
+-- name: outbox.adopt_held
+-- What lost turns of the session showed so far is the preview of this turn now.
+UPDATE outbox SET turn_id = :turn_id WHERE session_id = :session_id AND held_at IS NOT NULL AND turn_id <> :turn_id
+
+-- name: outbox.release_held
+-- The turn says nothing more: what it showed so far stays, in this form.
+UPDATE outbox SET parts = :parts, held_at = NULL, due_at = :now WHERE turn_id = :turn_id AND held_at IS NOT NULL
+
+-- name: outbox.drop_held
+-- Nothing of it was shown, and nothing will be.
+DELETE FROM outbox
+WHERE turn_id = :turn_id AND held_at IS NOT NULL AND platform_message_id IS NULL AND maybe_repeated_at IS NULL
+
+-- name: outbox.note_piece
+-- One more piece is sent; the first one's number is the delivery's.
+UPDATE outbox SET
+    sent_pieces = sent_pieces + 1,
+    platform_message_id = COALESCE(platform_message_id, CAST(:platform_message_id AS TEXT))
+WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_epoch = :epoch
 
 -- name: outbox.find
 -- One delivery by id.
 SELECT
     id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
-    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error
+    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
+    held_at, sent_pieces
 FROM outbox WHERE id = :outbox_id
 
 -- name: outbox.list_due
@@ -23,11 +77,12 @@ FROM outbox WHERE id = :outbox_id
 SELECT
     o.id, o.session_id, o.turn_id, o.kind, o.state, o.platform, o.account, o.chat_id, o.thread_id, o.address,
     o.reply_to, o.parts, o.idempotency_key, o.platform_message_id, o.attempts, o.due_at, o.claimed_by, o.claim_epoch,
-    o.maybe_repeated_at, o.error
+    o.maybe_repeated_at, o.error, o.held_at, o.sent_pieces
 FROM outbox o
 WHERE o.platform = :platform AND o.account = :account AND o.state = 'ready' AND o.due_at <= :now
+  AND o.held_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM outbox e
-                  WHERE e.address = o.address AND e.state IN ('ready', 'sending') AND e.id < o.id)
+                  WHERE e.address = o.address AND e.state IN ('ready', 'sending') AND e.held_at IS NULL AND e.id < o.id)
   AND NOT EXISTS (SELECT 1 FROM addresses a WHERE a.address = o.address AND a.probe_at > :now)
 ORDER BY o.due_at, o.id
 LIMIT :limit
@@ -42,7 +97,7 @@ WHERE id = :outbox_id AND state = 'ready'
 SELECT
     o.id, o.session_id, o.turn_id, o.kind, o.state, o.platform, o.account, o.chat_id, o.thread_id, o.address,
     o.reply_to, o.parts, o.idempotency_key, o.platform_message_id, o.attempts, o.due_at, o.claimed_by, o.claim_epoch,
-    o.maybe_repeated_at, o.error
+    o.maybe_repeated_at, o.error, o.held_at, o.sent_pieces
 FROM outbox o
 WHERE o.state = 'sending'
   AND NOT EXISTS (SELECT 1 FROM connector_leases l
@@ -56,7 +111,7 @@ LIMIT :limit
 UPDATE outbox SET
     state = :state,
     due_at = COALESCE(CAST(:due_at AS BIGINT), due_at),
-    platform_message_id = COALESCE(CAST(:platform_message_id AS TEXT), platform_message_id),
+    platform_message_id = COALESCE(platform_message_id, CAST(:platform_message_id AS TEXT)),
     maybe_repeated_at = CASE WHEN :maybe_repeated = 1 THEN COALESCE(maybe_repeated_at, CAST(:now AS BIGINT))
                              ELSE maybe_repeated_at END,
     error = :error,

@@ -132,12 +132,27 @@ def set_origin(tx: Tx, turn_id: int, *, origin: Source, person_id: int | None) -
 def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = None) -> None:
     """End a turn for good and drop the text so far, which the transcript holds or nobody needs."""
     tx.run("turns.end", turn_id=turn_id, state=state, reason=clean_text(reason))
-    tx.run("turns.drop_chunks", turn_id=turn_id)
+    drop_chunks(tx, turn_id)
 
 
 def add_chunk(tx: Tx, turn_id: int, *, start: int, text: str) -> None:
     """Keep a piece of the text so far; the same piece again is no change."""
     tx.run("turns.add_chunk", turn_id=turn_id, start=start, text=to_json(text))
+
+
+def drop_chunks(tx: Tx, turn_id: int) -> None:
+    """Forget the text so far, which stands in the transcript now."""
+    tx.run("turns.drop_chunks", turn_id=turn_id)
+
+
+def list_speaking(tx: ReadTx, *, limit: int) -> list[Turn]:
+    """Return running turns that have said something since their last step, longest first."""
+    return [Turn._make(row) for row in tx.rows("turns.list_speaking", limit=limit)]
+
+
+def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
+    """Return the running turns of a holder that are asked to stop."""
+    return [TurnId(row[0]) for row in tx.rows("turns.list_stopping", holder=holder)]
 
 
 def list_chunks(tx: ReadTx, turn_id: int, *, start: int = 0) -> list[tuple[int, str]]:

@@ -28,6 +28,19 @@ WHERE t.state = 'running'
 ORDER BY t.id
 LIMIT :limit
 
+-- name: turns.list_speaking
+-- Running turns with text that is in no message yet.
+SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
+       t.ended_at, t.reason, t.stop_requested_at
+FROM turns t
+WHERE t.state = 'running' AND EXISTS (SELECT 1 FROM turn_chunks c WHERE c.turn_id = t.id)
+ORDER BY t.id
+LIMIT :limit
+
+-- name: turns.list_stopping
+-- Turns of a holder that are to stop.
+SELECT id FROM turns WHERE state = 'running' AND holder = :holder AND stop_requested_at IS NOT NULL
+
 -- name: turns.set_prompt
 -- Exactly what the turn ran with, by content.
 UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools_hash WHERE id = :turn_id

@@ -1,0 +1,15 @@
+"""Tell the store that a process works on it, so that others know who holds what, and that a gateway is there."""
+
+from keryx.store.database import Tx
+from keryx.store.tables import nodes
+from keryx.store.tables.nodes import NodeKind
+
+
+def enter_node(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, version: str) -> None:
+    """Begin to work on the store, or give another sign of life: due as often as leases are renewed."""
+    nodes.enter(tx, holder=holder, kind=kind, host=host, pid=pid, version=version)
+
+
+def leave_node(tx: Tx, *, holder: str) -> None:
+    """End it, so that nobody waits for the time to run out."""
+    nodes.leave(tx, holder)

@@ -1,0 +1,126 @@
+"""What a turn is about: whom it answers, what was said, and the calls that are still open."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from keryx.domain.approval import ApprovalState
+from keryx.domain.cover import Cover
+from keryx.domain.message import Message, ToolCallPart
+from keryx.domain.person import Role
+from keryx.domain.prompt import ContextFacts
+from keryx.domain.settings import ModelSettings, decode_model_settings
+from keryx.domain.source import Source
+from keryx.domain.turn import StepEffect, StepState, TurnId
+from keryx.store.database import ReadTx
+from keryx.store.tables import approvals, inbox, people, sessions, turns
+from keryx.views.context import show_context
+from keryx.views.transcript import model_messages
+
+__all__ = [
+    "OpenCall",
+    "TurnView",
+    "WaitingCommand",
+    "audience_at",
+    "list_commands",
+    "list_speaking",
+    "list_stopping",
+    "said_so_far",
+    "show_turn",
+]
+
+WaitingCommand: TypeAlias = inbox.InboxItem
+
+COMMANDS_MAX = 50
+SPEAKING_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A call without a result, and what the person who was asked about it said, if anybody was."""
+
+    call: ToolCallPart
+    effect: StepEffect
+    state: StepState
+    verdict: ApprovalState | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnView:
+    """Everything an agent is told when its turn begins."""
+
+    session_id: str
+    person_id: int
+    role: Role
+    platform: str
+    audience_id: int | None
+    """Who else reads the answer; None in a private conversation, where all that the person may see may be said."""
+    context: ContextFacts
+    messages: tuple[Message | Cover, ...]
+    open_calls: tuple[OpenCall, ...]
+    model: str | None
+    model_settings: ModelSettings | None
+
+
+def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozenset()) -> TurnView:
+    """Return what a running turn is about; one that nobody asked for runs for the session's owner."""
+    turn = turns.get_turn(tx, turn_id)
+    session = sessions.get_session(tx, turn.session_id)
+    person = people.get_person(tx, session.owner_id if turn.person_id is None else turn.person_id)
+    source = session.source if turn.origin is None else turn.origin
+    context = show_context(tx, turn.session_id, person_id=session.owner_id, platforms=platforms)
+    messages = tuple(model_messages(tx, turn.session_id, person_id=session.owner_id))
+    made = {
+        part.call_id: part
+        for message in messages
+        if isinstance(message, Message) and message.role == "assistant"
+        for part in message.tool_calls
+    }
+    open_calls = tuple(
+        OpenCall(
+            call=made[step.call_id],
+            effect=step.effect,
+            state=step.state,
+            verdict=approvals.find_verdict(tx, turn_id=turn_id, call_id=step.call_id),
+        )
+        for step in turns.list_steps(tx, turn_id)
+        if step.result_seq is None and step.call_id in made
+    )
+    return TurnView(
+        session_id=turn.session_id,
+        person_id=person.id,
+        role=person.role,
+        platform=source.platform,
+        audience_id=None if source.chat_type == "dm" else session.audience_id,
+        context=context,
+        messages=messages,
+        open_calls=open_calls,
+        model=session.model,
+        model_settings=None
+        if session.model_settings is None
+        else decode_model_settings(session.model_settings),
+    )
+
+
+def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
+    """Return the running turns of a holder that are asked to stop."""
+    return turns.list_stopping(tx, holder)
+
+
+def list_commands(tx: ReadTx) -> list[WaitingCommand]:
+    """Return commands that wait for the answer of a surface, oldest first."""
+    return inbox.list_commands(tx, limit=COMMANDS_MAX)
+
+
+def list_speaking(tx: ReadTx) -> list[turns.Turn]:
+    """Return running turns that have said something since their last step."""
+    return turns.list_speaking(tx, limit=SPEAKING_MAX)
+
+
+def audience_at(tx: ReadTx, source: Source, session_id: str) -> int | None:
+    """Return who reads what is said there; None for a private conversation."""
+    return None if source.chat_type == "dm" else sessions.get_session(tx, session_id).audience_id
+
+
+def said_so_far(tx: ReadTx, turn_id: TurnId, *, start: int = 0) -> str:
+    """Return what a turn has said since its last step, from an offset on, as far as the store knows."""
+    return "".join(text for _, text in turns.list_chunks(tx, turn_id, start=start))

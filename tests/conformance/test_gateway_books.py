@@ -1,0 +1,331 @@
+"""What the gateway keeps: previews that become replies, pieces, waiting commands, nodes, what could not be read."""
+
+from functools import partial
+from typing import Literal
+
+import pytest
+
+from keryx.clock import HOUR
+from keryx.domain.lease import LEASE_TIME
+from keryx.domain.message import text_message, text_of
+from keryx.domain.outbox import Rejected, Sent, Unknown
+from keryx.domain.person import PersonId
+from keryx.store.database import Database, ReadTx
+from keryx.store.tables import malformed, outbox
+from keryx.testing.builders import call_message, dm, group
+from keryx.testing.clock import FakeClock
+from keryx.transactions.answer_command import answer_command
+from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.decide_approval import decide_approval
+from keryx.transactions.deliveries import (
+    Connector,
+    claim_deliveries,
+    record_delivery,
+    record_piece,
+    release_connector,
+    take_connector,
+)
+from keryx.transactions.fail_turn import Failure, fail_turn, hand_back_turn, stop_turn
+from keryx.transactions.keep_malformed import keep_malformed
+from keryx.transactions.preview import open_preview, record_preview
+from keryx.transactions.record_step import ask_approval, record_calls, record_text
+from keryx.transactions.work_as_node import enter_node, leave_node
+from keryx.views.nodes import has_gateway, show_nodes
+from keryx.views.turn import audience_at, list_commands, list_speaking, list_stopping, said_so_far, show_turn
+from keryx.views.work import is_due, is_ready
+from tests.conformance.stage import Stage
+
+
+@pytest.fixture
+async def stage(database: Database, clock: FakeClock) -> Stage:
+    stage = Stage(database=database, clock=clock)
+    await stage.meet("ana")
+    await stage.meet("ben")
+    return stage
+
+
+@pytest.fixture
+async def connector(stage: Stage) -> Connector:
+    taken = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="node"))
+    assert taken is not None
+    return taken
+
+
+async def begun(stage: Stage, text: str = "tell me") -> BegunTurn:
+    await stage.accept(text)
+    return await stage.begin()
+
+
+async def preview_of(stage: Stage, connector: Connector, turn: BegunTurn) -> outbox.Delivery | None:
+    return await stage.do(lambda tx: open_preview(tx, connector, turn.turn_id, ids=stage.ids))
+
+
+async def due(stage: Stage, connector: Connector) -> list[outbox.Delivery]:
+    return await stage.do(lambda tx: claim_deliveries(tx, connector))
+
+
+async def test_a_preview_becomes_the_reply_in_the_same_message(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    assert preview.platform_message_id is None
+    assert await due(stage, connector) == []
+    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    again = await preview_of(stage, connector, turn)
+    assert again is not None
+    assert (again.id, again.platform_message_id, again.maybe_repeated_at) == (preview.id, "77", None)
+    await stage.finish(turn, "the whole answer")
+    (reply,) = await due(stage, connector)
+    assert (reply.id, reply.platform_message_id, text_of(reply.parts)) == (
+        preview.id,
+        "77",
+        "the whole answer",
+    )
+    assert await preview_of(stage, connector, turn) is None
+
+
+async def test_a_preview_without_a_receipt_makes_the_reply_a_marked_repetition(
+    stage: Stage, connector: Connector
+) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Unknown()))
+    assert await preview_of(stage, connector, turn) is None
+    await stage.finish(turn)
+    (reply,) = await due(stage, connector)
+    assert reply.maybe_repeated_at is not None
+
+
+async def test_a_preview_that_was_refused_leaves_no_doubt(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Rejected(reason="too many")))
+    await stage.finish(turn)
+    (reply,) = await due(stage, connector)
+    assert (reply.platform_message_id, reply.maybe_repeated_at) == (None, None)
+
+
+async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: hand_back_turn(tx, turn.lease, turn_id=turn.turn_id))
+    other = await stage.begin(holder="another")
+    assert other.answers[0].attempts == 0
+    await stage.finish(other, "the answer")
+    (reply,) = await due(stage, connector)
+    assert (reply.id, reply.platform_message_id) == (preview.id, "77")
+
+
+async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    partial = text_message("assistant", "Once upon")
+    await stage.do(lambda tx: stop_turn(tx, turn.lease, turn_id=turn.turn_id, partial=partial))
+    (reply,) = await due(stage, connector)
+    assert text_of(reply.parts) == "Once upon\n(stopped)"
+
+
+async def test_a_stopped_turn_of_which_nothing_was_shown_says_nothing(
+    stage: Stage, connector: Connector
+) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Rejected(reason="no")))
+    await stage.do(lambda tx: stop_turn(tx, turn.lease, turn_id=turn.turn_id))
+    assert await due(stage, connector) == []
+
+
+async def test_a_failure_is_told_in_the_message_that_was_watched(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    failure = Failure(reason="no model")
+    await stage.do(lambda tx: fail_turn(tx, turn.lease, turn_id=turn.turn_id, failure=failure, ids=stage.ids))
+    (reply,) = await due(stage, connector)
+    assert (reply.id, text_of(reply.parts)) == (preview.id, "I could not answer: no model")
+
+
+async def test_nothing_is_shown_of_other_accounts_or_by_who_lost_the_account(
+    stage: Stage, connector: Connector
+) -> None:
+    turn = await begun(stage)
+    other = await stage.do(lambda tx: take_connector(tx, platform="discord", account="", holder="node"))
+    assert other is not None
+    assert await preview_of(stage, other, turn) is None
+    await stage.do(lambda tx: release_connector(tx, connector))
+    assert await preview_of(stage, connector, turn) is None
+
+
+async def test_a_reply_said_elsewhere_ends_the_preview(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage)
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.finish(turn, None)
+    (left,) = await due(stage, connector)
+    assert text_of(left.parts) == "(answered elsewhere)"
+
+
+async def test_pieces_are_counted_and_the_first_ones_number_stays(stage: Stage, connector: Connector) -> None:
+    await stage.exchange("tell me")
+    (reply,) = await due(stage, connector)
+    assert await stage.do(lambda tx: record_piece(tx, reply, message_id="1"))
+    assert await stage.do(lambda tx: record_piece(tx, reply, message_id="2"))
+    sent = await stage.look(lambda tx: outbox.get_delivery(tx, reply.id))
+    assert (sent.sent_pieces, sent.platform_message_id) == (2, "1")
+    await stage.do(
+        lambda tx: record_delivery(tx, connector, reply.id, Sent(message_id="3"), deduplicates=False)
+    )
+    assert not await stage.do(lambda tx: record_piece(tx, reply, message_id="4"))
+    sent = await stage.look(lambda tx: outbox.get_delivery(tx, reply.id))
+    assert (sent.state, sent.platform_message_id) == ("sent", "1")
+
+
+async def test_a_command_for_the_surface_waits_until_it_is_answered_once(
+    stage: Stage, connector: Connector
+) -> None:
+    accepted = await stage.accept("/search tea")
+    assert await stage.begin_if_any() is None
+    (waiting,) = await stage.look(list_commands)
+    assert waiting.id == accepted.inbox_id
+    assert await stage.do(lambda tx: answer_command(tx, waiting.id, reply="Nothing.", ids=stage.ids))
+    assert not await stage.do(lambda tx: answer_command(tx, waiting.id, reply="Nothing.", ids=stage.ids))
+    assert not await stage.do(lambda tx: answer_command(tx, 999, reply="Nothing.", ids=stage.ids))
+    assert await stage.look(list_commands) == []
+    (said,) = await due(stage, connector)
+    assert text_of(said.parts) == "Nothing."
+    assert (await stage.item(waiting.id)).fate == "command"
+
+
+async def test_what_is_told_in_a_group_is_only_what_the_group_heard(stage: Stage) -> None:
+    private = await stage.accept("hi")
+    shared = await stage.accept("hi all", source=group())
+    assert await stage.look(lambda tx: audience_at(tx, dm(), private.session_id)) is None
+    assert await stage.look(lambda tx: audience_at(tx, group(), shared.session_id)) is not None
+
+
+async def test_the_text_so_far_is_known_until_the_next_step(stage: Stage) -> None:
+    turn = await begun(stage)
+
+    async def say(start: int, text: str) -> None:
+        await stage.do(lambda tx: record_text(tx, turn.lease, turn_id=turn.turn_id, start=start, text=text))
+
+    await say(0, "So ")
+    await say(3, "it is")
+    assert [each.id for each in await stage.look(list_speaking)] == [turn.turn_id]
+    assert await stage.look(lambda tx: said_so_far(tx, turn.turn_id)) == "So it is"
+    await stage.do(
+        lambda tx: record_calls(
+            tx, turn.lease, turn_id=turn.turn_id, message=call_message(("c", "pure")), ids=stage.ids
+        )
+    )
+    assert await stage.look(list_speaking) == []
+
+
+async def test_a_turn_is_shown_with_its_open_calls(stage: Stage) -> None:
+    turn = await begun(stage)
+    await stage.do(
+        lambda tx: record_calls(
+            tx, turn.lease, turn_id=turn.turn_id, message=call_message(("c", "once")), ids=stage.ids
+        )
+    )
+    view = await stage.look(lambda tx: show_turn(tx, turn.turn_id))
+    assert [(each.call.call_id, each.effect, each.state, each.verdict) for each in view.open_calls] == [
+        ("c", "once", "called", None)
+    ]
+    assert (view.role, view.platform, view.audience_id) == ("member", "telegram", None)
+    assert await stage.look(lambda tx: list_stopping(tx, turn.lease.holder)) == []
+    await stage.accept("/stop")
+    assert await stage.look(lambda tx: list_stopping(tx, turn.lease.holder)) == [turn.turn_id]
+
+
+async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connector) -> None:
+    assert not await stage.look(has_gateway)
+
+    async def enter(holder: str, kind: Literal["gateway", "chat"]) -> None:
+        await stage.do(lambda tx: enter_node(tx, holder=holder, kind=kind, host="here", pid=7, version="1"))
+
+    await enter("chat-1", "chat")
+    assert not await stage.look(has_gateway)
+    await enter("node", "gateway")
+    await begun(stage)
+    shown = await stage.look(show_nodes)
+    assert [(each.holder, each.kind, each.left > 0) for each in shown.nodes] == [
+        ("chat-1", "chat", True),
+        ("node", "gateway", True),
+    ]
+    assert [(each.platform, each.holder) for each in shown.accounts] == [("telegram", "node")]
+    assert (shown.turns, shown.malformed) == ({"gateway": 1}, 0)
+    stage.clock.advance(LEASE_TIME + 1)
+    assert not await stage.look(has_gateway)
+    assert all(each.left < 0 for each in (await stage.look(show_nodes)).nodes)
+    await enter("node", "gateway")
+    assert await stage.look(has_gateway)
+    stage.clock.advance(2 * HOUR)
+    await enter("node", "gateway")
+    assert [each.holder for each in (await stage.look(show_nodes)).nodes] == ["node"]
+    await stage.do(lambda tx: leave_node(tx, holder="node"))
+    assert (await stage.look(show_nodes)).nodes == ()
+
+
+async def test_what_cannot_be_read_is_kept_once(stage: Stage) -> None:
+    async def keep() -> bool:
+        return await stage.do(
+            lambda tx: keep_malformed(
+                tx, platform="telegram", account="", ref="9", raw="{\x00", reason="not JSON"
+            )
+        )
+
+    assert [await keep(), await keep()] == [True, False]
+    (kept,) = await stage.look(lambda tx: malformed.list_newest(tx, limit=5))
+    assert (kept.ref, kept.raw, kept.reason) == ("9", "{\ufffd", "not JSON")
+    assert await stage.look(malformed.count) == 1
+
+
+async def test_a_loop_is_told_whether_there_is_work_before_it_writes(
+    stage: Stage, connector: Connector
+) -> None:
+    def due(tx: ReadTx) -> bool:
+        return is_due(tx, platform="telegram", account="")
+
+    accepted = await stage.accept("hello")
+    in_session = partial(is_ready, session_id=accepted.session_id)
+    assert await stage.look(is_ready)
+    assert await stage.look(in_session)
+    turn = await stage.begin()
+    await stage.accept("and this")
+    assert not await stage.look(is_ready)
+    assert not await stage.look(in_session)
+    assert not await stage.look(due)
+    await stage.finish(turn)
+    assert await stage.look(due)
+    assert await stage.look(in_session)
+
+
+async def test_a_waiting_turn_is_work_only_with_its_answer(stage: Stage) -> None:
+    turn = await begun(stage)
+    await stage.do(
+        lambda tx: record_calls(
+            tx, turn.lease, turn_id=turn.turn_id, message=call_message(("c", "ask")), ids=stage.ids
+        )
+    )
+    approval_id = await stage.do(
+        lambda tx: ask_approval(
+            tx, turn.lease, turn_id=turn.turn_id, call_id="c", question="?", ids=stage.ids
+        )
+    )
+    in_session = partial(is_ready, session_id=turn.lease.session_id)
+    await stage.accept("something else")
+    assert not await stage.look(in_session)
+    person_id = turn.answers[0].person_id
+    assert person_id is not None
+    await stage.do(lambda tx: decide_approval(tx, approval_id, "approved", person_id=PersonId(person_id)))
+    assert await stage.look(in_session)
