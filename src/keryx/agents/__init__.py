@@ -1,0 +1,1 @@
+"""Whoever answers: the contract, and those who keep it."""

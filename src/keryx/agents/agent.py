@@ -1,0 +1,98 @@
+"""What the gateway and whoever answers know of each other.
+
+An agent is given a brief and a stage. What it says and does, it does on the stage, which makes it durable before it
+takes effect; in the end it returns its answer. It is cancelled like any task, and the stage keeps what it had said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from keryx.clock import Micros
+from keryx.domain.cover import Cover
+from keryx.domain.json_value import JsonValue
+from keryx.domain.message import Message, NewMessage, ToolResultPart
+from keryx.domain.person import Role
+from keryx.domain.prompt import ContextFacts
+from keryx.domain.settings import ModelSettings
+from keryx.domain.turn import StepEffect, TurnId, TurnPurpose
+from keryx.errors import KeryxError
+
+Said: TypeAlias = Message | Cover
+"""What a model reads of the past: a message, or the summary that stands for several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOffer:
+    """A tool the agent may call; ``parameters`` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JsonValue]
+    effect: StepEffect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What an agent is given: where it is, whom it answers, what was said, and what it may do."""
+
+    turn_id: TurnId
+    session_id: str
+    purpose: TurnPurpose
+    context: ContextFacts
+    messages: Sequence[Said]
+    """The active branch as a model reads it, ending with what is to be answered; every call in it has its result."""
+    tools: Sequence[ToolOffer]
+    role: Role
+    """Of the person it speaks with."""
+    model: str | None = None
+    model_settings: ModelSettings | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDone:
+    """What came of a step: the results in the order of its calls, and what people said meanwhile."""
+
+    results: tuple[ToolResultPart, ...]
+    joined: tuple[NewMessage, ...] = ()
+    """Messages that steer: the agent goes on with them in view."""
+
+
+class Stage(Protocol):
+    """Where an agent speaks and acts. Every call may be the last: the agent is cancelled when it is stopped."""
+
+    async def say(self, text: str) -> None:
+        """Show a piece of the answer, as it is written."""
+
+    async def think(self, text: str) -> None:
+        """Show a piece of what is thought before the answer."""
+
+    async def act(self, step: NewMessage) -> StepDone:
+        """Carry out the calls of an assistant's message, which is stored before any of them starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a turn ends with; None, or ``silent``, says nothing to anybody."""
+
+    message: NewMessage | None
+    silent: bool = False
+
+
+class AgentFailed(KeryxError):
+    """The agent cannot answer: the reason in words a person can read, and after how long it is worth trying again."""
+
+    def __init__(self, reason: str, *, retry_after: Micros | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class Agent(Protocol):
+    """Answers turns, any number at once."""
+
+    async def run(self, brief: Brief, stage: Stage) -> Answer:
+        """Answer one turn, or raise ``AgentFailed``."""
+
+    async def close(self) -> None:
+        """Let go of connections and processes."""

@@ -1,0 +1,200 @@
+"""Tools that tell about Keryx's own state: conversations, search, schedules, processes, platforms; and remembering.
+
+What is told in a chat that others read is only what was said to these others.
+"""
+
+from collections.abc import Sequence
+
+from keryx.agents.agent import ToolOffer
+from keryx.clock import DAY, HOUR, MINUTE, Micros
+from keryx.domain.json_value import JsonValue
+from keryx.domain.session import SessionId
+from keryx.domain.turn import StepEffect
+from keryx.store.database import Database, ReadTx
+from keryx.tools.tool import Tool, ToolFailed, Use
+from keryx.transactions.change_session import remember
+from keryx.views.board import show_board
+from keryx.views.nodes import show_nodes
+from keryx.views.search import search
+from keryx.views.sessions import list_sessions
+
+LISTED = 10
+PRIVATE = "That is told only in a direct message: others read this chat."
+
+
+def state_tools(database: Database) -> Sequence[Tool]:
+    """Return the tools of this module."""
+    return [
+        SearchHistory(database),
+        ListSessions(database),
+        ListSchedules(database),
+        ListProcesses(database),
+        ListPlatforms(database),
+        Remember(database),
+    ]
+
+
+class _Told:
+    """A tool that reads and tells; it changes nothing and may run any number of times."""
+
+    name: str
+    description: str
+    effect: StepEffect = "pure"
+    parameters: dict[str, JsonValue] = {}  # noqa: RUF012 - each tool states its own
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def offer(self) -> ToolOffer:
+        """What the agent is told of it."""
+        schema: dict[str, JsonValue] = {
+            "type": "object",
+            "properties": self.parameters,
+            "required": list(self.parameters),
+            "additionalProperties": False,
+        }
+        return ToolOffer(name=self.name, description=self.description, parameters=schema, effect=self.effect)
+
+    async def run(self, use: Use) -> JsonValue:
+        """Read what is asked for and return it as lines of text."""
+        return await self._database.read(lambda tx: self.tell(tx, use))
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return what is asked for."""
+        raise NotImplementedError
+
+    def question(self, use: Use) -> str:
+        """Return what a person is asked before."""
+        raise NotImplementedError
+
+
+class SearchHistory(_Told):
+    """Finds anything said before."""
+
+    name = "search_history"
+    description = (
+        "Find what was said before, in any conversation of this person, by words, phrases and filters."
+    )
+    parameters = {"query": {"type": "string", "description": "What to look for"}}  # noqa: RUF012 - never changed
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return the newest hits with their conversations."""
+        found = search(
+            tx,
+            use.text("query"),
+            person_id=use.person_id,
+            limit=LISTED,
+            neighbours=0,
+            audience_id=use.audience_id,
+        )
+        lines = [
+            f"{session.title or session.session_id}: {hit.role or 'title'}: {hit.snippet.text}"
+            for session in found.sessions
+            for hit in session.hits
+        ]
+        return "\n".join(lines) or "\n".join(["Nothing found.", *found.nothing_because])
+
+
+class ListSessions(_Told):
+    """Lists conversations."""
+
+    name = "list_sessions"
+    description = "List this person's newest conversations."
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return the newest conversations, a line each."""
+        if use.audience_id is not None:
+            raise ToolFailed(PRIVATE)
+        page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
+        lines = [
+            f"{row.title or row.preview or row.id} ({row.message_count} messages, "
+            f"{ago(tx.now - row.last_active_at)})"
+            for row in page.rows
+        ]
+        return "\n".join(lines) or "There are no conversations yet."
+
+
+class ListSchedules(_Told):
+    """Lists schedules."""
+
+    name = "list_schedules"
+    description = "List what is scheduled and when it comes next."
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return what is scheduled, a line each."""
+        if use.audience_id is not None:
+            raise ToolFailed(PRIVATE)
+        board = show_board(tx, person_id=use.person_id, limit=LISTED)
+        lines = [
+            f"{each.name}: {each.rule}, next in {span(each.due_at - tx.now)}" for each in board.schedules
+        ]
+        return (
+            "\n".join(lines) or "Nothing is scheduled. /schedule add every 2h | look at the mail makes one."
+        )
+
+
+class ListProcesses(_Told):
+    """Lists background processes."""
+
+    name = "list_processes"
+    description = "List the background processes that run."
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return what runs, a line each."""
+        if use.audience_id is not None:
+            raise ToolFailed(PRIVATE)
+        board = show_board(tx, person_id=use.person_id, limit=LISTED)
+        lines = [
+            f"{each.id}. {each.command}, for {span(tx.now - each.started_at)}" for each in board.processes
+        ]
+        return "\n".join(lines) or "No background process runs."
+
+
+class ListPlatforms(_Told):
+    """Lists connected platforms."""
+
+    name = "list_platforms"
+    description = "List the platforms that are connected now."
+
+    def tell(self, tx: ReadTx, use: Use) -> str:  # noqa: ARG002 - the same for everybody
+        """Return the connected accounts, a line each."""
+        lines = [
+            each.platform if not each.account else f"{each.platform} ({each.account})"
+            for each in show_nodes(tx).accounts
+        ]
+        return "\n".join(lines) or "No platform is connected; this terminal always is."
+
+
+class Remember(_Told):
+    """Keeps a note beyond this conversation, if the person allows it."""
+
+    name = "remember"
+    description = "Keep a short note about this person for later conversations."
+    effect: StepEffect = "ask"
+    parameters = {"note": {"type": "string", "description": "What to keep, in one sentence"}}  # noqa: RUF012
+
+    async def run(self, use: Use) -> JsonValue:
+        """Keep the note."""
+        note = use.text("note")
+        await self._database.write(
+            lambda tx: remember(tx, SessionId(use.session_id), note, person_id=use.person_id)
+        )
+        return "Kept."
+
+    def question(self, use: Use) -> str:
+        """Return what the person is asked."""
+        return f"May I keep this note for later? {use.text('note')!r} Answer /approve or /deny."
+
+
+def span(micros: Micros) -> str:
+    """Return a length of time in its largest unit."""
+    for unit, word in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if micros >= unit:
+            return f"{micros // unit} {word}"
+    return "less than a minute"
+
+
+def ago(micros: Micros) -> str:
+    """Return how long ago something was."""
+    return f"{span(micros)} ago"

@@ -1,0 +1,70 @@
+"""What a tool is: an offer to the agent, and what happens when it is called."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+from keryx.agents.agent import ToolOffer
+from keryx.domain.json_value import JsonValue
+from keryx.errors import KeryxError
+
+
+class ToolFailed(KeryxError):
+    """The tool could not do it; the sentence goes to the agent as the call's result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One call: for whom, where, and under which key, which stays the same if a crash makes it run again."""
+
+    arguments: Mapping[str, JsonValue]
+    session_id: str
+    person_id: int
+    audience_id: int | None
+    """Who else reads the answer; None in a private conversation."""
+    key: str
+
+    def text(self, name: str) -> str:
+        """Return an argument that must be a text with something in it."""
+        value = self.arguments.get(name)
+        if not isinstance(value, str) or not value.strip():
+            raise ToolFailed(f"Give {name!r}: a text.")
+        return value
+
+
+class Tool(Protocol):
+    """Something an agent may call."""
+
+    @property
+    def offer(self) -> ToolOffer:
+        """What the agent is told of it."""
+
+    async def run(self, use: Use) -> JsonValue:
+        """Do it and return what came of it, or raise ``ToolFailed``."""
+
+    def question(self, use: Use) -> str:
+        """Return what a person is asked before it is done, where its effect is ``ask``."""
+
+
+class Toolbox:
+    """The tools of a gateway, by name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools = {tool.offer.name: tool for tool in tools}
+
+    def offers(self) -> Sequence[ToolOffer]:
+        """Return what an agent is told, by name, so that its prompt stays the same."""
+        return [self._tools[name].offer for name in sorted(self._tools)]
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool called ``name``, or None."""
+        return self._tools.get(name)
+
+    def unknown(self, name: str) -> str:
+        """Return what an agent is told that calls a tool which is not there."""
+        near = get_close_matches(name, self._tools, n=3)
+        hint = (
+            f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(self._tools))}."
+        )
+        return f"There is no tool {name[:60]!r}. {hint}"

@@ -1,0 +1,140 @@
+"""The guide: honest about what it is, and calling tools as a model would."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from keryx.agents.agent import Brief, StepDone, ToolOffer
+from keryx.agents.guide import ABILITIES, SETUP, Guide
+from keryx.domain.cover import Cover
+from keryx.domain.message import Message, NewMessage, Role, ToolCallPart, ToolResultPart, encode_parts
+from keryx.domain.part import Part, TextPart
+from keryx.domain.prompt import ContextFacts
+from keryx.domain.source import LOCAL_CLI
+from keryx.domain.turn import TurnId, TurnPurpose
+
+TOOLS = ("search_history", "list_sessions", "list_schedules", "list_processes", "list_platforms", "remember")
+
+
+@dataclass
+class Heard:
+    """A stage that notes what is said and done on it, and answers every call with its name."""
+
+    said: list[str] = field(default_factory=list)
+    calls: list[ToolCallPart] = field(default_factory=list)
+
+    async def say(self, text: str) -> None:
+        self.said.append(text)
+
+    async def think(self, text: str) -> None:
+        raise AssertionError(text)
+
+    async def act(self, step: NewMessage) -> StepDone:
+        made = [part for part in step.parts if isinstance(part, ToolCallPart)]
+        self.calls += made
+        return StepDone(
+            results=tuple(
+                ToolResultPart(call_id=call.call_id, name=call.name, output=f"from {call.name}")
+                for call in made
+            )
+        )
+
+
+def message(seq: int, role: Role, *parts: Part) -> Message:
+    return Message(
+        seq,
+        "s",
+        0,
+        seq,
+        role,
+        encode_parts(parts),
+        None,
+        None,
+        None,
+        0,
+        0,
+        0,
+        0,
+        None,
+        0,
+    )
+
+
+def brief(
+    *messages: Message | Cover, purpose: TurnPurpose = "reply", tools: tuple[str, ...] = TOOLS
+) -> Brief:
+    return Brief(
+        turn_id=TurnId(1),
+        session_id="s",
+        purpose=purpose,
+        context=ContextFacts(source=LOCAL_CLI, session_id="s", started_at=0),
+        messages=messages,
+        tools=[ToolOffer(name=name, description="", parameters={}, effect="pure") for name in tools],
+        role="owner",
+    )
+
+
+async def answer(text: str, **how: object) -> tuple[str, Heard]:
+    stage = Heard()
+    asked = message(1, "user", TextPart(text=text))
+    answered = await Guide().run(brief(asked, **how), stage)  # type: ignore[arg-type]
+    assert answered.message is not None
+    (part,) = answered.message.parts
+    assert isinstance(part, TextPart)
+    return part.text, stage
+
+
+async def test_it_says_that_no_model_is_set_up_and_how_to_set_one_up() -> None:
+    text, stage = await answer("How are you?")
+    assert text == f"{SETUP}\n\n{ABILITIES}"
+    assert "".join(stage.said) == text
+    assert len(stage.said) > 10
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("search for the hotel in Rome?", "search_history", {"query": "the hotel in Rome"}),
+        ("What did I say about tea", "search_history", {"query": "tea"}),
+        ("which sessions are there?", "list_sessions", {}),
+        ("what is scheduled", "list_schedules", {}),
+        ("any processes running?", "list_processes", {}),
+        ("Which platforms do you know", "list_platforms", {}),
+        ("Please remember that I like tea", "remember", {"note": "I like tea"}),
+    ],
+)
+async def test_it_answers_with_the_tools_a_model_would_call(
+    text: str, tool: str, arguments: dict[str, str]
+) -> None:
+    told, stage = await answer(text)
+    assert [(call.name, call.arguments) for call in stage.calls] == [(tool, arguments)]
+    assert told == f"from {tool}"
+
+
+async def test_without_the_tool_it_says_what_it_is() -> None:
+    text, stage = await answer("which sessions are there?", tools=())
+    assert (text.startswith(SETUP), stage.calls) == (True, [])
+
+
+async def test_a_call_whose_result_is_there_is_not_made_again() -> None:
+    stage = Heard()
+    call = ToolCallPart(call_id="c", name="list_sessions", arguments={})
+    done = ToolResultPart(call_id="c", name="list_sessions", output=["two"])
+    answered = await Guide().run(
+        brief(
+            message(1, "assistant", TextPart(text="earlier")),
+            message(2, "user", TextPart(text="which sessions are there?")),
+            message(3, "assistant", call),
+            message(4, "tool", done),
+        ),
+        stage,
+    )
+    assert stage.calls == []
+    assert answered.message is not None
+    assert answered.message.parts == (TextPart(text="['two']"),)
+
+
+async def test_it_keeps_house_in_silence() -> None:
+    answered = await Guide().run(brief(purpose="flush"), Heard())
+    assert (answered.message, answered.silent) == (None, True)
+    await Guide().close()
