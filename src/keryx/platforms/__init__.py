@@ -1,0 +1,1 @@
+"""Where people are: the contract every platform's adapter keeps, and the adapters."""

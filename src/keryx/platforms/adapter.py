@@ -1,0 +1,105 @@
+"""What the gateway knows of a platform: updates come in, pieces go out, and each says honestly what became of it.
+
+An adapter knows no session. Its ``wire`` module reads and renders without I/O, so that both can be tested alone; the
+same parts always give the same pieces, because a delivery that was cut off goes on with the next one.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from keryx.clock import SECOND, Micros
+from keryx.domain.inbox import Inbound
+from keryx.domain.outbox import Outcome
+from keryx.domain.part import MediaPart, Part
+from keryx.domain.route import Address
+
+TextUnit = Literal["characters", "utf-16", "bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a platform can do."""
+
+    text_max: int
+    """How long one message may be, in ``text_unit``."""
+    text_unit: TextUnit = "characters"
+    deduplicates: bool = False
+    """Whether a message sent twice under one key is shown once."""
+    edits: bool = False
+    """Whether a message can be changed after it was sent, so that an answer can be watched growing."""
+    edit_every: Micros = SECOND
+    """The shortest time between two changes of a message."""
+    shows_typing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece:
+    """A text short enough for one message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaPiece:
+    """A picture, sound or file."""
+
+    media: MediaPart
+
+
+Piece: TypeAlias = TextPiece | MediaPiece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One piece on its way; ``key`` is the same at every attempt, and another for every piece."""
+
+    to: Address
+    piece: Piece
+    key: str
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """An update that could not be read: it is kept as it came, and what comes after it is not held up."""
+
+    ref: str
+    raw: str
+    reason: str
+
+
+Update: TypeAlias = Inbound | Malformed
+
+
+class Adapter(Protocol):
+    """One account on one platform."""
+
+    platform: str
+    account: str | None
+    capabilities: Capabilities
+
+    def receive(self) -> AsyncGenerator[Update, None]:
+        """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.
+
+        Connections that break are made again here, with growing pauses; whatever is raised ends the account's work
+        until the gateway tries again.
+        """
+
+    async def acknowledge(self, update: Update) -> None:
+        """Tell the platform that an update is stored, or will never be; only now may it forget it."""
+
+    def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
+        """Return what is sent for the parts of one delivery, in order."""
+
+    async def send(self, outgoing: Outgoing) -> Outcome:
+        """Send one piece. Never raises for what a network or a platform does: it is ``Rejected`` or ``Unknown``."""
+
+    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
+        """Change a message into this piece; one that is so already counts as sent."""
+
+    async def show_typing(self, to: Address) -> None:
+        """Show that an answer is being written, where the platform can."""
+
+    async def close(self) -> None:
+        """Let go of connections."""

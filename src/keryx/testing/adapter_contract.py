@@ -1,0 +1,272 @@
+"""What every platform's adapter promises, as tests: subclass ``AdapterContract`` and give it a ``service``.
+
+::
+
+    class TestMine(AdapterContract):
+        @pytest.fixture
+        async def service(self) -> AsyncIterator[MyService]: ...
+
+A ``Service`` stands for the platform and the people on it, never for the adapter: it keeps its own books, sends what
+was not acknowledged again, and does what it is told to do wrong. The tests are coroutines, for anyio's plug-in.
+"""
+# ruff: noqa: D102 - the name of a test is its sentence
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol
+
+from keryx.domain.inbox import Inbound
+from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
+from keryx.domain.part import MediaPart, TextPart
+from keryx.domain.route import Address
+from keryx.platforms.adapter import Adapter, Malformed, Outgoing, TextPiece, Update
+from keryx.platforms.text import text_size
+
+PATIENCE_SECONDS = 30.0
+
+Fault = Literal["down", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
+"""What a service does with the next message: nobody is there; it is taken and lost; shown, and the connection cut; …"""
+
+LONG = "\n\n".join(
+    [
+        "A paragraph with 日本語, e\u0301 and 👩\u200d👩\u200d👧 in it. " * 12,
+        "```python\n" + "print('indented', 1)\n" * 80 + "```",
+        "x" * 3_000,
+        "The end.",
+    ]
+)
+ODD = ("\x00", "\ud800 half", "\u202e turned", "`" * 50, "a\r\nb", "  led by blanks", "\U0001f1ee\U0001f1f9")
+
+
+class Service(Protocol):
+    """A platform, as its people know it."""
+
+    address: Address
+    """A chat there."""
+
+    def connect(self) -> Adapter:
+        """Return a new adapter, as a gateway makes it when it starts."""
+
+    async def say(self, text: str) -> None:
+        """Let somebody say something in the chat; returns without waiting for anybody to hear it."""
+
+    async def garble(self) -> None:
+        """Let something arrive that is from the platform and cannot be read."""
+
+    def shown(self) -> Sequence[str]:
+        """Return what people see in the chat, oldest first."""
+
+    async def go_wrong(self, fault: Fault | None) -> None:
+        """Treat what is sent from now on so; None is well again."""
+
+
+async def take(adapter: Adapter, number: int, *, acknowledge: bool = True) -> list[Update]:
+    """Receive so many updates, each acknowledged before the next unless told not to, and stop receiving."""
+    taken: list[Update] = []
+    updates = adapter.receive()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(taken) < number:
+                taken.append(await anext(updates))
+                if acknowledge:
+                    await adapter.acknowledge(taken[-1])
+    finally:
+        await _end(updates)
+    return taken
+
+
+async def _end(updates: AsyncIterator[Update]) -> None:
+    # Generators have it, other iterators need not.
+    aclose = getattr(updates, "aclose", None)
+    if aclose is not None:
+        await aclose()
+
+
+def texts(updates: Sequence[Update]) -> list[str]:
+    """Return what was said, and nothing for what could not be read."""
+    return [
+        part.text
+        for update in updates
+        if isinstance(update, Inbound)
+        for part in update.parts
+        if isinstance(part, TextPart)
+    ]
+
+
+class AdapterContract:
+    """The suite; each test gets a fresh ``service`` from a fixture of the subclass."""
+
+    async def test_what_was_not_acknowledged_comes_again_after_a_restart(self, service: Service) -> None:
+        await service.say("one")
+        first = service.connect()
+        [seen] = await take(first, 1, acknowledge=False)
+        await first.close()
+        second = service.connect()
+        [again] = await take(second, 1)
+        assert texts([seen]) == texts([again]) == ["one"]
+        assert seen.ref == again.ref, "a redelivery must carry the same ref, or it is answered twice"
+        await service.say("two")
+        assert texts(await take(second, 1)) == ["two"], "what was acknowledged must not come again"
+        await second.close()
+
+    async def test_what_was_not_acknowledged_comes_again_on_the_same_adapter(self, service: Service) -> None:
+        await service.say("one")
+        adapter = service.connect()
+        await take(adapter, 1, acknowledge=False)
+        assert texts(await take(adapter, 1)) == ["one"]
+        await adapter.close()
+
+    async def test_messages_arrive_in_order_each_under_its_own_ref(self, service: Service) -> None:
+        said = [f"number {number}" for number in range(5)]
+        for text in said:
+            await service.say(text)
+        adapter = service.connect()
+        taken = await take(adapter, 5)
+        await adapter.close()
+        assert texts(taken) == said
+        assert len({update.ref for update in taken}) == 5
+
+    async def test_a_message_says_where_it_came_from(self, service: Service) -> None:
+        await service.say("hello")
+        adapter = service.connect()
+        [update] = await take(adapter, 1)
+        await adapter.close()
+        assert isinstance(update, Inbound)
+        assert (update.source.platform, update.source.account) == (adapter.platform, adapter.account)
+        assert Address.of(update.source) == service.address, "a reply must go back where it was said"
+        assert update.source.user_id
+
+    async def test_what_cannot_be_read_is_told_and_holds_nothing_up(self, service: Service) -> None:
+        await service.garble()
+        await service.say("after it")
+        adapter = service.connect()
+        garbled, after = await take(adapter, 2)
+        await adapter.close()
+        assert isinstance(garbled, Malformed)
+        assert garbled.ref
+        assert garbled.raw
+        assert garbled.reason
+        assert texts([after]) == ["after it"]
+
+    async def test_pieces_are_within_the_limit_and_always_the_same(self, service: Service) -> None:
+        adapter, other = service.connect(), service.connect()
+        can = adapter.capabilities
+        parts = (TextPart(text=LONG * (1 + can.text_max // len(LONG))), TextPart(text="and this"))
+        pieces = adapter.pieces(parts)
+        assert pieces == adapter.pieces(parts) == other.pieces(parts)
+        assert len(pieces) > 2
+        for piece in pieces:
+            assert isinstance(piece, TextPiece)
+            assert 0 < text_size(piece.text, can.text_unit) <= can.text_max
+        assert adapter.pieces(()) == ()
+        await adapter.close()
+        await other.close()
+
+    async def test_media_have_their_place_or_are_left_out(self, service: Service) -> None:
+        adapter = service.connect()
+        media = MediaPart(media_type="image/png", url="https://example.org/a.png")
+        pieces = adapter.pieces((TextPart(text="before"), media, TextPart(text="after")))
+        assert pieces[0] == TextPiece(text="before")
+        assert pieces[-1] == TextPiece(text="after")
+        await adapter.close()
+
+    async def test_what_is_sent_is_shown_in_order_with_a_receipt(self, service: Service) -> None:
+        adapter = service.connect()
+        for number in range(3):
+            assert isinstance(await self._send(service, adapter, f"piece {number}", key=f"k-{number}"), Sent)
+        await adapter.close()
+        assert list(service.shown()) == ["piece 0", "piece 1", "piece 2"]
+
+    async def test_a_platform_that_cannot_be_reached_is_asked_again_later(self, service: Service) -> None:
+        outcome = await self._meet(service, "down")
+        assert isinstance(outcome, Rejected)
+        assert not outcome.permanent
+        assert not outcome.dead_address
+        assert not service.shown()
+
+    async def test_a_message_that_was_lost_on_its_way_is_unknown(self, service: Service) -> None:
+        assert isinstance(await self._meet(service, "lose the message"), Unknown)
+        assert not service.shown()
+
+    async def test_a_lost_receipt_is_unknown_though_the_message_is_shown(self, service: Service) -> None:
+        assert isinstance(await self._meet(service, "lose the receipt"), Unknown)
+        assert list(service.shown()) == ["hello"]
+
+    async def test_a_limit_tells_how_long_to_wait(self, service: Service) -> None:
+        outcome = await self._meet(service, "limit")
+        assert isinstance(outcome, Rejected)
+        assert outcome.retry_after
+        assert not outcome.permanent
+        assert not service.shown()
+
+    async def test_what_is_refused_for_good_is_not_tried_again(self, service: Service) -> None:
+        outcome = await self._meet(service, "refuse for good")
+        assert isinstance(outcome, Rejected)
+        assert outcome.permanent
+        assert outcome.reason
+        assert not outcome.dead_address
+
+    async def test_a_dead_address_is_told_from_a_refused_message(self, service: Service) -> None:
+        outcome = await self._meet(service, "dead")
+        assert isinstance(outcome, Rejected)
+        assert outcome.dead_address
+
+    async def test_after_any_trouble_the_same_adapter_sends_again(self, service: Service) -> None:
+        adapter = service.connect()
+        faults: tuple[Fault, ...] = ("down", "lose the message", "lose the receipt", "limit", "dead")
+        for fault in faults:
+            await service.go_wrong(fault)
+            await self._send(service, adapter, fault, key=f"k-{fault}")
+        await service.go_wrong(None)
+        assert isinstance(await self._send(service, adapter, "well again", key="k-well"), Sent)
+        await adapter.close()
+        assert service.shown()[-1] == "well again"
+
+    async def test_the_same_key_is_shown_once_where_the_platform_deduplicates(self, service: Service) -> None:
+        adapter = service.connect()
+        await service.go_wrong("lose the receipt")
+        await self._send(service, adapter, "once", key="k-1")
+        await service.go_wrong(None)
+        assert isinstance(await self._send(service, adapter, "once", key="k-1"), Sent)
+        assert isinstance(await self._send(service, adapter, "once", key="k-2"), Sent)
+        await adapter.close()
+        assert len(service.shown()) == (2 if adapter.capabilities.deduplicates else 3)
+
+    async def test_a_message_is_changed_where_the_platform_edits(self, service: Service) -> None:
+        adapter = service.connect()
+        sent = await self._send(service, adapter, "Hel", key="k-1")
+        assert isinstance(sent, Sent)
+        message_id = sent.message_id or "none was told"
+        changed = Outgoing(to=service.address, piece=TextPiece(text="Hello"), key="k-1")
+        outcomes = [await adapter.edit(changed, message_id=message_id) for _ in range(2)]
+        await adapter.close()
+        if adapter.capabilities.edits:
+            assert all(isinstance(outcome, Sent) for outcome in outcomes), (
+                "the same change again counts as sent"
+            )
+            assert list(service.shown()) == ["Hello"]
+        else:
+            assert all(isinstance(outcome, Rejected) and outcome.permanent for outcome in outcomes)
+            assert list(service.shown()) == ["Hel"]
+
+    async def test_odd_texts_and_replies_never_raise(self, service: Service) -> None:
+        adapter = service.connect()
+        for number, text in enumerate(ODD):
+            outgoing = Outgoing(
+                to=service.address, piece=TextPiece(text=text), key=f"k-{number}", reply_to="never seen"
+            )
+            assert isinstance(await adapter.send(outgoing), Sent | Rejected | Unknown)
+        await adapter.show_typing(service.address)
+        await adapter.close()
+
+    async def _meet(self, service: Service, fault: Fault) -> Outcome:
+        adapter = service.connect()
+        await service.go_wrong(fault)
+        outcome = await self._send(service, adapter, "hello", key="k-1")
+        await adapter.close()
+        return outcome
+
+    async def _send(self, service: Service, adapter: Adapter, text: str, *, key: str) -> Outcome:
+        outgoing = Outgoing(to=service.address, piece=TextPiece(text=text), key=key)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await adapter.send(outgoing)

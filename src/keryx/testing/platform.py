@@ -1,0 +1,212 @@
+"""A platform for tests: it keeps its own books, redelivers, reorders, limits, cuts connections and loses receipts.
+
+It stands for the service, not for our code: an adapter made by ``adapter`` talks to it as to any other, and it outlives
+gateways that are killed. What was said there is in ``shown``, whatever a gateway believes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal
+
+from keryx.clock import SECOND, Micros
+from keryx.domain.inbox import Inbound
+from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
+from keryx.domain.part import Part, TextPart
+from keryx.domain.route import Address
+from keryx.domain.source import ChatType, Source
+from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Piece, TextPiece, Update
+from keryx.platforms.text import text_pieces
+
+Trouble = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
+"""What goes wrong with a message; who sent one that was lost knows no more than of one whose receipt was."""
+
+
+@dataclass(slots=True)
+class Shown:
+    """A message as people see it there."""
+
+    id: str
+    to: Address
+    texts: list[str]
+    """What it said, oldest first: a message that was changed has several."""
+    key: str
+    reply_to: str | None
+
+    @property
+    def text(self) -> str:
+        """What it says now."""
+        return self.texts[-1]
+
+
+@dataclass(slots=True)
+class FakePlatform:
+    """The service."""
+
+    name: str = "fake"
+    capabilities: Capabilities = field(default_factory=lambda: Capabilities(text_max=4_096))
+    account: str | None = None
+    shown: list[Shown] = field(default_factory=list)
+    typing: list[Address] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
+    """Asked before every send and edit: what goes wrong with it, if anything."""
+    _waiting: deque[Update] = field(default_factory=deque)
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _cuts: int = 0
+
+    def say(
+        self,
+        text: str,
+        *,
+        chat: str = "1",
+        user: str = "ana",
+        chat_type: ChatType = "dm",
+        ref: str | None = None,
+    ) -> Inbound:
+        """Let somebody say something; returns the update, which ``redeliver`` sends again."""
+        number = next(self._numbers)
+        source = Source(
+            platform=self.name,
+            account=self.account,
+            chat_id=chat,
+            chat_type=chat_type,
+            user_id=user,
+            user_name=user.title(),
+            message_id=f"in-{number}",
+        )
+        inbound = Inbound(source=source, ref=ref or f"update-{number}", parts=(TextPart(text=text),))
+        self.deliver(inbound)
+        return inbound
+
+    def deliver(self, update: Update) -> None:
+        """Let an update arrive, again if it has before."""
+        self._waiting.append(update)
+        self._news.set()
+
+    def garble(self, raw: str) -> None:
+        """Let something arrive that nobody can read."""
+        self.deliver(Malformed(ref=f"update-{next(self._numbers)}", raw=raw, reason="not JSON"))
+
+    def reorder(self) -> None:
+        """Turn the order of what is not acknowledged around."""
+        self._waiting.reverse()
+
+    def cut(self) -> None:
+        """Cut the connections on which updates are received."""
+        self._cuts += 1
+        self._news.set()
+
+    def said_to(self, chat: str) -> list[str]:
+        """Return what people see in a chat, oldest first."""
+        return [each.text for each in self.shown if each.to.chat_id == chat]
+
+    def adapter(self) -> "FakeAdapter":
+        """Return a new connection to the service."""
+        return FakeAdapter(self)
+
+    async def next_update(self, after: int) -> Update:
+        """Wait for the update number ``after``, counted from what is not acknowledged; raises when it is cut off."""
+        cuts = self._cuts
+        while len(self._waiting) <= after:
+            self._news.clear()
+            await self._news.wait()
+            if self._cuts != cuts:
+                raise ConnectionResetError("the connection was cut")
+        return self._waiting[after]
+
+    def acknowledge(self, update: Update) -> bool:
+        """Forget an update; say whether it was still waiting."""
+        self.acknowledged.append(update.ref)
+        if update not in self._waiting:
+            return False
+        self._waiting.remove(update)
+        return True
+
+    def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
+        """Show a message, or change one."""
+        trouble = self.before_send(outgoing)
+        if trouble is not None and trouble != "lose the receipt":
+            return _TROUBLES[trouble]
+        if message_id is not None and not self.capabilities.edits:
+            return Rejected(reason="messages stay as they are here", permanent=True)
+        assert isinstance(outgoing.piece, TextPiece), "this platform shows texts only"
+        known = [
+            each
+            for each in self.shown
+            if each.id == message_id or (self.capabilities.deduplicates and each.key == outgoing.key)
+        ]
+        if message_id is not None and not known:
+            return Rejected(reason="there is no such message", permanent=True)
+        if known:
+            known[0].texts.append(outgoing.piece.text)
+            shown = known[0]
+        else:
+            shown = Shown(
+                id=f"out-{next(self._numbers)}",
+                to=outgoing.to,
+                texts=[outgoing.piece.text],
+                key=outgoing.key,
+                reply_to=outgoing.reply_to,
+            )
+            self.shown.append(shown)
+        return Unknown() if trouble else Sent(message_id=shown.id)
+
+
+LIMIT: Micros = SECOND
+_TROUBLES: dict[Trouble, Outcome] = {
+    "reject": Rejected(reason="try again"),
+    "lose the message": Unknown(),
+    "limit": Rejected(reason="too many", retry_after=LIMIT),
+    "refuse for good": Rejected(reason="not like this", permanent=True),
+    "dead": Rejected(reason="the chat is gone", dead_address=True),
+}
+
+
+class FakeAdapter:
+    """One connection to the fake platform."""
+
+    def __init__(self, service: FakePlatform) -> None:
+        self._service = service
+        self.platform = service.name
+        self.account = service.account
+        self.capabilities = service.capabilities
+        self._given = 0
+
+    async def receive(self) -> AsyncGenerator[Update, None]:
+        """Yield what is not acknowledged, in order."""
+        self._given = 0
+        while True:
+            update = await self._service.next_update(self._given)
+            self._given += 1
+            yield update
+
+    async def acknowledge(self, update: Update) -> None:
+        """Let the platform forget it."""
+        await asyncio.sleep(0)
+        if self._service.acknowledge(update):
+            self._given = max(0, self._given - 1)
+
+    def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
+        """Return the texts cut to the platform's length."""
+        return text_pieces(parts, text_max=self.capabilities.text_max, unit=self.capabilities.text_unit)
+
+    async def send(self, outgoing: Outgoing) -> Outcome:
+        """Show a message."""
+        await asyncio.sleep(0)
+        return self._service.receive_message(outgoing, message_id=None)
+
+    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
+        """Change a message."""
+        await asyncio.sleep(0)
+        return self._service.receive_message(outgoing, message_id=message_id)
+
+    async def show_typing(self, to: Address) -> None:
+        """Show that somebody writes."""
+        self._service.typing.append(to)
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,127 @@
+"""The fake platform keeps the contract it stands for, and misbehaves only when told to."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from keryx.domain.outbox import Rejected, Sent
+from keryx.domain.route import Address
+from keryx.platforms.adapter import Adapter, Capabilities, Malformed, Outgoing, TextPiece
+from keryx.testing.adapter_contract import AdapterContract, Fault, take, texts
+from keryx.testing.platform import FakePlatform, Trouble
+
+_TROUBLES: dict[Fault, Trouble] = {
+    "down": "reject",
+    "lose the message": "lose the message",
+    "lose the receipt": "lose the receipt",
+    "limit": "limit",
+    "refuse for good": "refuse for good",
+    "dead": "dead",
+}
+
+
+class FakeService:
+    """The fake platform as the contract suite sees it."""
+
+    def __init__(self, platform: FakePlatform) -> None:
+        self.platform = platform
+        self.address = Address(platform=platform.name, account=platform.account, chat_id="1")
+
+    def connect(self) -> Adapter:
+        return self.platform.adapter()
+
+    async def say(self, text: str) -> None:
+        self.platform.say(text)
+
+    async def garble(self) -> None:
+        self.platform.garble("{")
+
+    def shown(self) -> Sequence[str]:
+        return self.platform.said_to("1")
+
+    async def go_wrong(self, fault: Fault | None) -> None:
+        trouble = None if fault is None else _TROUBLES[fault]
+        self.platform.before_send = lambda _: trouble
+
+
+class TestPlain(AdapterContract):
+    @pytest.fixture
+    def service(self) -> FakeService:
+        return FakeService(FakePlatform())
+
+
+class TestEditingAndDeduplicating(AdapterContract):
+    @pytest.fixture
+    def service(self) -> FakeService:
+        can = Capabilities(text_max=500, text_unit="utf-16", edits=True, deduplicates=True)
+        return FakeService(FakePlatform(capabilities=can, account="second"))
+
+
+def piece(text: str, key: str = "k") -> Outgoing:
+    return Outgoing(to=Address(platform="fake", chat_id="1"), piece=TextPiece(text=text), key=key)
+
+
+async def test_what_waits_can_be_turned_around() -> None:
+    platform = FakePlatform()
+    platform.say("one")
+    platform.say("two")
+    platform.reorder()
+    assert texts(await take(platform.adapter(), 2)) == ["two", "one"]
+
+
+async def test_a_cut_connection_ends_receiving_and_the_next_one_goes_on() -> None:
+    platform = FakePlatform()
+    adapter = platform.adapter()
+    waiting = asyncio.ensure_future(anext(adapter.receive()))
+    await asyncio.sleep(0)
+    platform.cut()
+    with pytest.raises(ConnectionResetError):
+        await waiting
+    platform.say("hello")
+    assert texts(await take(adapter, 1)) == ["hello"]
+
+
+async def test_an_acknowledgement_that_comes_twice_skips_nothing() -> None:
+    platform = FakePlatform()
+    adapter = platform.adapter()
+    platform.say("one")
+    updates = adapter.receive()
+    first = await anext(updates)
+    await adapter.acknowledge(first)
+    await adapter.acknowledge(first)
+    platform.say("two")
+    platform.say("three")
+    assert texts([await anext(updates), await anext(updates)]) == ["two", "three"]
+
+
+async def test_what_is_delivered_again_comes_again() -> None:
+    platform = FakePlatform()
+    said = platform.say("hello", ref="ref-1")
+    adapter = platform.adapter()
+    assert await take(adapter, 1) == [said]
+    platform.deliver(said)
+    assert await take(adapter, 1) == [said]
+    assert platform.acknowledged == ["ref-1", "ref-1"]
+
+
+async def test_garbage_is_told_as_it_came() -> None:
+    platform = FakePlatform()
+    platform.garble("{")
+    [update] = await take(platform.adapter(), 1)
+    assert isinstance(update, Malformed)
+    assert update.raw == "{"
+
+
+async def test_the_books_keep_every_state_of_a_message_and_who_was_seen_typing() -> None:
+    platform = FakePlatform(capabilities=Capabilities(text_max=100, edits=True))
+    adapter = platform.adapter()
+    sent = await adapter.send(piece("Hel"))
+    assert isinstance(sent, Sent)
+    assert sent.message_id
+    await adapter.edit(piece("Hello"), message_id=sent.message_id)
+    assert platform.shown[0].texts == ["Hel", "Hello"]
+    missing = await adapter.edit(piece("Hello"), message_id="never")
+    assert missing == Rejected(reason="there is no such message", permanent=True)
+    await adapter.show_typing(piece("").to)
+    assert platform.typing == [piece("").to]

@@ -1,0 +1,225 @@
+"""Cutting texts into messages: within the limit, nothing lost, nothing torn."""
+
+import re
+import time
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keryx.domain.graphemes import safe_end
+from keryx.domain.part import MediaPart, TextPart, ThinkingPart
+from keryx.errors import InvalidValue
+from keryx.platforms.adapter import MediaPiece, TextPiece, TextUnit
+from keryx.platforms.text import cut_text, text_pieces, text_size
+
+UNITS: tuple[TextUnit, ...] = get_args(TextUnit)
+FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+FLAG = "\U0001f1ee\U0001f1f9"
+
+ATOMS = [
+    "a",
+    "b. ",
+    "word",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "日本",
+    "e\u0301",
+    FAMILY,
+    FLAG,
+    "\ud800",
+    "\x00",
+    ".",
+]
+FENCES = ["```", "\n```\n", "\n```py\n", "\n~~~\n", "\n````\n", "```x`y", " ```", "\n   ~~~ a b\n", "code\n"]
+
+plain = st.lists(st.sampled_from(ATOMS), max_size=60).map("".join)
+anything = st.lists(st.one_of(st.sampled_from(ATOMS + FENCES), st.text(max_size=8)), max_size=60).map("".join)
+limits = st.integers(min_value=4, max_value=90)
+units = st.sampled_from(UNITS)
+
+
+def solid(text: str) -> str:
+    """The text without what may be left out at a cut."""
+    return "".join(text.split())
+
+
+def open_block(piece: str) -> str | None:
+    """The marks of the code block that a reader sees open at the end of a message."""
+    opened: str | None = None
+    for line in piece.split("\n"):
+        match = re.fullmatch(r" {0,3}(?:(`{3,})([^`]*)|(~{3,})(.*))", line)
+        if match is None:
+            continue
+        marks, info = match[1] or match[3], match[2] or match[4] or ""
+        if opened is None:
+            opened = marks
+        elif marks.startswith(opened) and not info.strip():
+            opened = None
+    return opened
+
+
+@given(anything, limits, units)
+@settings(max_examples=300, deadline=None)
+def test_every_piece_is_within_the_limit_and_says_something(text: str, limit: int, unit: TextUnit) -> None:
+    pieces = cut_text(text, text_max=limit, unit=unit)
+    assert [piece for piece in pieces if text_size(piece, unit) > limit or not piece.strip()] == []
+    assert bool(pieces) == bool(text.strip())
+
+
+@given(plain, limits, units)
+@settings(max_examples=200, deadline=None)
+def test_nothing_is_lost_but_white_space_at_the_cuts(text: str, limit: int, unit: TextUnit) -> None:
+    pieces = cut_text(text, text_max=limit, unit=unit)
+    assert solid("".join(pieces)) == solid(text)
+    at = 0
+    for piece in pieces:
+        found = text.find(piece, at)
+        assert found >= at
+        assert not text[at:found].strip()
+        at = found + len(piece)
+
+
+dense = st.lists(st.sampled_from(["e\u0301", FAMILY, FLAG, "日", "a"]), min_size=20, max_size=60).map("".join)
+
+
+@given(plain | dense, st.integers(min_value=40, max_value=90), units)
+@settings(max_examples=200, deadline=None)
+def test_no_visible_character_is_torn(text: str, limit: int, unit: TextUnit) -> None:
+    at = 0
+    for piece in cut_text(text, text_max=limit, unit=unit):
+        at = text.index(piece, at)
+        assert safe_end(text, at) == at or not text[at - 1 : at].strip()
+        at += len(piece)
+        assert safe_end(text, at) == at or not text[at : at + 1].strip()
+
+
+blocks = st.tuples(
+    st.sampled_from(["```py", "```", "~~~", "````", "   ```sh"]),
+    st.lists(st.sampled_from(["a", "  b = 1", "", "long line of code here", "~~ x"]), max_size=12),
+).map(lambda block: "\n".join([block[0], *block[1], block[0].strip().rstrip("pysh")]))
+paragraphs = st.lists(
+    st.sampled_from(["One. Two. Three.", "word " * 12, "x" * 50]), min_size=1, max_size=3
+).map("\n\n".join)
+documents = st.lists(st.one_of(blocks, paragraphs), max_size=8).map("\n".join)
+
+
+@given(documents, st.integers(min_value=60, max_value=200), units)
+@settings(max_examples=200, deadline=None)
+def test_code_blocks_are_closed_and_opened_again(text: str, limit: int, unit: TextUnit) -> None:
+    pieces = cut_text(text, text_max=limit, unit=unit)
+    assert [piece for piece in pieces if open_block(piece)] == []
+    unmarked = re.compile(r"```+(py|sh)?|~~~")
+    assert solid(unmarked.sub("", "\n".join(pieces))) == solid(unmarked.sub("", text))
+
+
+def test_a_code_block_goes_on_in_its_language_with_its_indentation() -> None:
+    lines = [f"    call({number})" for number in range(10)]
+    pieces = cut_text("Look:\n```python\n" + "\n".join(lines) + "\n```\nDone.", text_max=70)
+    assert pieces[0] == "Look:\n```python\n    call(0)\n    call(1)\n    call(2)\n    call(3)\n```"
+    assert all(piece.startswith("```python\n    call(") for piece in pieces[1:])
+    assert pieces[-1].endswith("```\nDone.")
+    assert [line for piece in pieces for line in piece.split("\n") if "call" in line] == lines
+
+
+def test_a_code_block_begins_in_the_next_message_rather_than_with_nothing_in_it() -> None:
+    pieces = cut_text("x" * 50 + "\n```python\n" + "y" * 30 + "\n```", text_max=65)
+    assert pieces == ["x" * 50, "```python\n" + "y" * 30 + "\n```"]
+
+
+def test_the_end_of_a_block_does_not_stand_alone() -> None:
+    code = "a = 1\n" * 9
+    assert cut_text(f"```\n{code}```\nAnd then a few words.", text_max=62) == [
+        f"```\n{code}```",
+        "And then a few words.",
+    ]
+
+
+def test_a_line_of_code_longer_than_a_message_is_parted() -> None:
+    pieces = cut_text("```\n" + "x" * 100 + "\n```", text_max=40)
+    assert [open_block(piece) for piece in pieces] == [None] * len(pieces)
+    assert sum(piece.count("x") for piece in pieces) == 100
+
+
+def test_a_frame_too_large_for_a_message_is_plain_text() -> None:
+    text = "```" + "language" * 5 + "\ncode\n```"
+    assert solid("".join(cut_text(text, text_max=20))) == solid(text)
+    assert "".join(cut_text("`" * 100, text_max=30)) == "`" * 100
+
+
+def test_a_torn_line_that_only_looks_like_an_opening_is_closed_within_the_limit() -> None:
+    pieces = cut_text("```" + "a" * 200 + "`" + "\n", text_max=60)
+    assert max(map(len, pieces)) <= 60
+
+
+def test_marks_within_a_line_do_not_become_a_block_at_the_start_of_a_message() -> None:
+    pieces = cut_text("word " * 7 + "~~~ " + "more " * 7, text_max=35)
+    assert not any(piece.startswith("~~~") for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("First one.\n\nSecond one.\nThird line.", ["First one.\n\nSecond one.", "Third line."]),
+        ("A first paragraph.\n\nA second.", ["A first paragraph.", "A second."]),
+        ("One sentence here. Another one.", ["One sentence here.", "Another one."]),
+        ("several words without any mark", ["several words without any", "mark"]),
+        ("x" * 30, ["x" * 25, "x" * 5]),
+        ("- a list of some items\n    - deeper", ["- a list of some items", "    - deeper"]),
+        ("\n\nshort\n", ["short"]),
+        (" \n ", []),
+        (" " * 60 + "end", ["end"]),
+    ],
+)
+def test_cuts_fall_where_a_reader_pauses(text: str, pieces: list[str]) -> None:
+    assert [piece.rstrip() for piece in cut_text(text, text_max=25)] == pieces
+
+
+def test_an_accent_on_a_blank_keeps_its_blank() -> None:
+    assert cut_text("x" * 10 + " \u0301y", text_max=10) == ["x" * 10, " \u0301y"]
+
+
+def test_a_visible_character_larger_than_a_message_is_torn_rather_than_lost() -> None:
+    assert "".join(cut_text(FAMILY * 2, text_max=4, unit="bytes")) == FAMILY * 2
+
+
+def test_a_limit_that_cannot_hold_a_character_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="text_max 3"):
+        cut_text("a", text_max=3)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 200_000,
+        "x" * 1_000_000,
+        " " * 1_000_000 + "x",
+        "```py\n" + "line of code\n" * 80_000,
+        "```\n" * 250_000,
+        "`" * 1_000_000,
+        "\u0301" * 1_000_000,
+        FAMILY * 200_000,
+    ],
+    ids=["words", "letters", "blanks", "code", "fences", "marks", "accents", "families"],
+)
+def test_a_megabyte_is_cut_in_no_time(text: str, unit: TextUnit) -> None:
+    began = time.process_time()
+    assert cut_text(text, text_max=4_096, unit=unit)
+    # Hundredths of a second, tenths for texts made to be slow; the rest is for a machine that is busy.
+    assert time.process_time() - began < 2.0
+
+
+def test_media_keep_their_places_and_thoughts_are_not_told() -> None:
+    media = MediaPart(media_type="image/png", url="https://example.org/a.png")
+    parts = (TextPart(text="one two"), ThinkingPart(text="hm"), media, TextPart(text="three"))
+    assert text_pieces(parts, text_max=5) == (
+        TextPiece(text="one"),
+        TextPiece(text="two"),
+        MediaPiece(media=media),
+        TextPiece(text="three"),
+    )
