@@ -1,0 +1,1 @@
+"""The running system: loops that hand on through the store and never call each other."""

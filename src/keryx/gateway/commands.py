@@ -1,0 +1,66 @@
+"""Commands that only a running surface can answer: they wait in the inbox until one does, also over a crash."""
+
+import logging
+
+from keryx.domain.command import ParsedCommand, parse_command
+from keryx.domain.message import text_of
+from keryx.gateway.desk import Desk
+from keryx.store.database import ReadTx
+from keryx.transactions.answer_command import answer_command
+from keryx.views.search import SearchResult, search
+from keryx.views.turn import WaitingCommand, audience_at, list_commands
+
+HITS_SHOWN = 8
+SESSIONS_SHOWN = 5
+NOT_YET = "/{name} comes with the model agent; there is none yet."
+
+_log = logging.getLogger("keryx.gateway.commands")
+
+
+async def answer_waiting(desk: Desk) -> int:
+    """Answer every command that waits; return how many there were."""
+    waiting = await desk.database.read(list_commands)
+    for command in waiting:
+        await _answer(desk, command)
+    return len(waiting)
+
+
+async def _answer(desk: Desk, command: WaitingCommand) -> None:
+    try:
+        reply = await desk.database.read(lambda tx: _reply(tx, command))
+    except Exception:  # noqa: BLE001 - one that cannot be answered must not hold up the others
+        _log.exception("command %s failed", command.id)
+        reply = "That did not work; the log says why."
+    await desk.insist(
+        lambda tx: answer_command(tx, command.id, reply=reply, ids=desk.ids), what=f"command {command.id}"
+    )
+
+
+def _reply(tx: ReadTx, command: WaitingCommand) -> str:
+    parsed = parse_command(text_of(command.parts))
+    if not isinstance(parsed, ParsedCommand) or parsed.name != "search":
+        return NOT_YET.format(name=parsed.name if parsed else "this")
+    assert command.person_id is not None, "a command is somebody's"
+    if not parsed.arguments:
+        return "Say what to look for: /search <words>."
+    found = search(
+        tx,
+        parsed.arguments,
+        person_id=command.person_id,
+        limit=HITS_SHOWN,
+        neighbours=0,
+        audience_id=audience_at(tx, command.source, command.session_id),
+    )
+    return show_hits(found)
+
+
+def show_hits(found: SearchResult) -> str:
+    """Return what a search found as a text for a chat."""
+    if not found.sessions:
+        return "\n".join(["Nothing found.", *found.nothing_because, *found.notes])
+    lines: list[str] = []
+    for session in found.sessions[:SESSIONS_SHOWN]:
+        lines.append(f"{session.title or session.session_id} ({session.session_id})")
+        lines += [f"  {hit.role or 'title'}: {hit.snippet.text}" for hit in session.hits]
+    more = ["There is more; search with more words."] if found.next else []
+    return "\n".join([*lines, *more, *found.notes])

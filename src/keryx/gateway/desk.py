@@ -1,0 +1,84 @@
+"""What the loops of one gateway share."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from keryx.clock import Clock
+from keryx.config import Settings
+from keryx.errors import StoreUnavailable
+from keryx.ids import Ids
+from keryx.live import Live
+from keryx.store.database import Database, Tx
+
+T = TypeVar("T")
+
+PAUSE_FIRST_SECONDS = 0.1
+PAUSE_MAX_SECONDS = 5.0
+
+_log = logging.getLogger("keryx.gateway")
+
+
+class Pace(Protocol):
+    """How a loop waits; a simulator lets virtual time pass instead."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so long."""
+
+
+class RealPace:
+    """Waits as long as it says."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so long."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where the loops of one gateway work; ``holder`` is the name under which it takes leases."""
+
+    database: Database
+    settings: Settings
+    ids: Ids
+    clock: Clock
+    holder: str
+    live: Live = field(default_factory=Live)
+    pace: Pace = field(default_factory=RealPace)
+    platforms: frozenset[str] = frozenset()
+    """Those connected, as the agent is told."""
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Write, once; whoever can wait for a store that is away uses ``insist``."""
+        return await self.database.write(work)
+
+    async def insist(self, work: Callable[[Tx], T], *, what: str) -> T:
+        """Write as soon as the store takes it: what happened outside cannot be taken back, so it must be recorded."""
+        pause = PAUSE_FIRST_SECONDS
+        while True:
+            try:
+                return await self.database.write(work)
+            except StoreUnavailable as error:
+                _log.warning("%s waits for the store: %s", what, error)
+            await self.pace.sleep(pause)
+            pause = min(2 * pause, PAUSE_MAX_SECONDS)
+
+
+async def endlessly(desk: Desk, what: str, work: Callable[[], Awaitable[None]], *, seconds: float) -> None:
+    """Do something again and again until cancelled; what goes wrong is logged and does not end it."""
+    pause = PAUSE_FIRST_SECONDS
+    while True:
+        try:
+            await work()
+        except StoreUnavailable as error:
+            _log.warning("%s waits for the store: %s", what, error)
+            await desk.pace.sleep(pause)
+            pause = min(2 * pause, PAUSE_MAX_SECONDS)
+            continue
+        except Exception:  # noqa: BLE001 - a loop outlives whatever happens in it
+            _log.exception("%s failed; it is tried again", what)
+            await desk.pace.sleep(PAUSE_MAX_SECONDS)
+        pause = PAUSE_FIRST_SECONDS
+        await desk.pace.sleep(seconds)

@@ -1,0 +1,68 @@
+"""Intake: what a platform delivers is stored, and only then acknowledged.
+
+It runs nothing: turns begin because an inbox item exists. What cannot be read is kept as it came and holds nothing up.
+"""
+
+import logging
+from contextlib import aclosing
+
+from keryx.domain.access import Refused
+from keryx.domain.inbox import Inbound
+from keryx.errors import InvalidValue
+from keryx.gateway.desk import Desk
+from keryx.platforms.adapter import Adapter, Malformed, Update
+from keryx.transactions.accept_message import Accepted, Duplicate, accept_message
+from keryx.transactions.keep_malformed import keep_malformed
+
+_log = logging.getLogger("keryx.gateway.intake")
+
+
+async def take_in(desk: Desk, adapter: Adapter) -> None:
+    """Store and acknowledge what the adapter receives, in order, until it ends or fails."""
+    async with aclosing(adapter.receive()) as updates:
+        async for update in updates:
+            await accept_update(desk, adapter, update)
+            await adapter.acknowledge(update)
+
+
+async def accept_update(
+    desk: Desk, adapter: Adapter, update: Update
+) -> Accepted | Duplicate | Refused | None:
+    """Store one update; returns once that is durable, however long the store is away."""
+    if isinstance(update, Malformed):
+        await _keep(desk, adapter, update)
+        return None
+    try:
+        outcome = await desk.insist(
+            lambda tx: accept_message(tx, update, settings=desk.settings, ids=desk.ids), what="intake"
+        )
+    except InvalidValue as error:
+        await _keep(desk, adapter, _unusable(update, str(error)))
+        return None
+    match outcome:
+        case Accepted():
+            _log.info("accepted %s in session %s", outcome.inbox_id, outcome.session_id)
+        case Duplicate():
+            _log.info("%s came again", outcome.inbox_id)
+        case Refused():
+            _log.info("refused a message on %s: %s", adapter.platform, outcome.reason)
+    return outcome
+
+
+async def _keep(desk: Desk, adapter: Adapter, update: Malformed) -> None:
+    _log.warning("an update of %s could not be read: %s", adapter.platform, update.reason)
+    await desk.insist(
+        lambda tx: keep_malformed(
+            tx,
+            platform=adapter.platform,
+            account=adapter.account or "",
+            ref=update.ref,
+            raw=update.raw,
+            reason=update.reason,
+        ),
+        what="intake",
+    )
+
+
+def _unusable(inbound: Inbound, reason: str) -> Malformed:
+    return Malformed(ref=inbound.ref, raw=repr(inbound), reason=reason)

@@ -1,0 +1,250 @@
+"""Where one turn's agent speaks and acts: every step is in the store before it takes effect.
+
+The calls of a message are stored together before any of them starts; one that may have an effect is started only
+after its start is stored; every call gets one result. A call that a person must allow lets the turn wait, and nothing
+of it stays in memory.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from keryx.agents.agent import Brief, StepDone
+from keryx.clock import SECOND, Micros
+from keryx.domain.json_value import JsonValue
+from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
+from keryx.domain.turn import StepEffect, must_record_start
+from keryx.errors import StoreUnavailable
+from keryx.gateway.desk import Desk
+from keryx.live import Delta, DeltaKind
+from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
+from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.record_step import (
+    NotStarted,
+    ask_approval,
+    record_calls,
+    record_result,
+    record_text,
+    start_call,
+)
+from keryx.transactions.renew_turn import renew_turn
+from keryx.views.turn import OpenCall, TurnView
+
+TEXT_EVERY: Micros = SECOND
+"""How often what is being said is stored for those who come back, or watch from another node."""
+NOT_ALLOWED = "This was not done: the person who was asked did not allow it."
+NOT_ANSWERED = "This was not done: the person who was asked did not answer in time."
+
+_log = logging.getLogger("keryx.gateway.turns")
+
+
+class TurnWaits(Exception):
+    """The turn waits for a person and has let go of its session; whoever runs it has nothing more to do."""
+
+
+class TurnStopped(Exception):
+    """A person wants the turn to stop; with ``roll_back`` so that it begins again with a new message."""
+
+    def __init__(self, *, roll_back: bool) -> None:
+        super().__init__("stopped")
+        self.roll_back = roll_back
+
+
+class TurnStage:
+    """The stage of one turn."""
+
+    def __init__(self, desk: Desk, toolbox: Toolbox, view: TurnView, begun: BegunTurn) -> None:
+        self._desk = desk
+        self._toolbox = toolbox
+        self._view = view
+        self._turn_id = begun.turn_id
+        self._lease = begun.lease
+        self.seen: tuple[int, ...] = ()
+        """Messages that joined the turn; they count as answered by the next step or answer that commits."""
+        self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
+        self._kept = 0
+        self._kept_at: Micros = desk.clock.monotonic()
+
+    @property
+    def partial(self) -> NewMessage | None:
+        """What was said since the last step, for a turn that ends before its answer."""
+        text = self._said["text"]
+        if not text:
+            return None
+        return NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
+
+    async def say(self, text: str) -> None:
+        """Show a piece of the answer; about once a second what there is of it is stored."""
+        self._show("text", text)
+        now = self._desk.clock.monotonic()
+        if now - self._kept_at >= TEXT_EVERY:
+            self._kept_at = now
+            await self._keep()
+
+    async def think(self, text: str) -> None:
+        """Show a piece of what is thought."""
+        self._show("thinking", text)
+
+    async def act(self, step: NewMessage) -> StepDone:
+        """Store the calls, carry them out, and return their results in the order of the calls."""
+        step = self._with_effects(step)
+        lease, turn_id, seen, ids = self._lease, self._turn_id, self.seen, self._desk.ids
+        await self._desk.insist(
+            lambda tx: record_calls(tx, lease, turn_id=turn_id, message=step, seen=seen, ids=ids),
+            what=f"turn {turn_id}",
+        )
+        self.seen = ()
+        self._said = {"text": "", "thinking": ""}
+        self._kept = 0
+        calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
+        done = await self._carry_out(
+            [
+                OpenCall(call=call, effect=call.effect or "once", state="called", verdict=None)
+                for call in calls
+            ]
+        )
+        return StepDone(results=tuple(done[call.call_id] for call in calls), joined=await self._listen())
+
+    async def finish_open_calls(self) -> bool:
+        """Carry out what the turn, or a lost one before it, left open; say whether there was anything."""
+        if self._view.open_calls:
+            await self._carry_out(self._view.open_calls)
+        return bool(self._view.open_calls)
+
+    async def _listen(self) -> tuple[NewMessage, ...]:
+        """Return what people said for this turn meanwhile; a stop ends it here."""
+        lease, turn_id = self._lease, self._turn_id
+        renewed = await self._desk.insist(
+            lambda tx: renew_turn(tx, lease, turn_id=turn_id), what=f"turn {turn_id}"
+        )
+        if renewed.stop_requested:
+            raise TurnStopped(roll_back=renewed.roll_back)
+        self.seen = tuple(item.id for item in renewed.steering)
+        return tuple(NewMessage(role="user", parts=item.parts) for item in renewed.steering)
+
+    async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
+        """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
+        results: dict[str, ToolResultPart] = {}
+        to_ask = [each for each in calls if each.effect == "ask" and each.verdict in (None, "pending")]
+        runnable = [each for each in calls if each not in to_ask]
+        for each, result in zip(runnable, await asyncio.gather(*map(self._call, runnable)), strict=True):
+            results[each.call.call_id] = result
+        for each in to_ask:
+            await self._ask(each)
+        return results
+
+    async def _call(self, each: OpenCall) -> ToolResultPart:
+        call = each.call
+        tool = self._toolbox.find(call.name)
+        if tool is None:
+            return await self._record(call, self._toolbox.unknown(call.name), is_error=True)
+        if not isinstance(call.arguments, dict):
+            return await self._record(
+                call, "The arguments are not a JSON object; call it again.", is_error=True
+            )
+        if each.effect == "ask" and each.verdict != "approved":
+            reason = NOT_ANSWERED if each.verdict == "expired" else NOT_ALLOWED
+            return await self._record(call, reason, is_error=True)
+        key = call.call_id
+        if must_record_start(each.effect):
+            lease, turn_id = self._lease, self._turn_id
+            started = await self._desk.insist(
+                lambda tx: start_call(tx, lease, turn_id=turn_id, call_id=call.call_id),
+                what=f"turn {turn_id}",
+            )
+            if isinstance(started, NotStarted):
+                return await self._record(call, "It is unknown whether this ran.", is_error=True)
+            key = started.idempotency_key
+        return await self._run(tool, call, key=key)
+
+    async def _run(self, tool: Tool, call: ToolCallPart, *, key: str) -> ToolResultPart:
+        try:
+            output = await tool.run(self._use(call, key=key))
+        except ToolFailed as failure:
+            return await self._record(call, str(failure), is_error=True)
+        except Exception:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
+            _log.exception("tool %s failed in turn %s", call.name, self._turn_id)
+            return await self._record(call, "The tool failed; the log says why.", is_error=True)
+        return await self._record(call, output, is_error=False)
+
+    async def _ask(self, each: OpenCall) -> None:
+        """Put the question to the person and let the turn wait; one that is asked already just waits."""
+        call = each.call
+        tool = self._toolbox.find(call.name)
+        assert tool is not None, "only known tools have the effect 'ask'"
+        lease, turn_id, ids = self._lease, self._turn_id, self._desk.ids
+        question = tool.question(self._use(call, key=call.call_id))
+        await self._desk.insist(
+            lambda tx: ask_approval(
+                tx, lease, turn_id=turn_id, call_id=call.call_id, question=question, ids=ids
+            ),
+            what=f"turn {turn_id}",
+        )
+        raise TurnWaits
+
+    async def _record(self, call: ToolCallPart, output: JsonValue, *, is_error: bool) -> ToolResultPart:
+        result = ToolResultPart(call_id=call.call_id, name=call.name, output=output, is_error=is_error)
+        message = NewMessage(role="tool", parts=(result,))
+        lease, turn_id = self._lease, self._turn_id
+        await self._desk.insist(
+            lambda tx: record_result(tx, lease, turn_id=turn_id, result=message), what=f"turn {turn_id}"
+        )
+        return result
+
+    def _use(self, call: ToolCallPart, *, key: str) -> Use:
+        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+        return Use(
+            arguments=arguments,
+            session_id=self._view.session_id,
+            person_id=self._view.person_id,
+            audience_id=self._view.audience_id,
+            key=key,
+        )
+
+    def _with_effects(self, step: NewMessage) -> NewMessage:
+        """Return the message with the effect of each call as its tool declares it; an unknown tool does nothing."""
+        parts = (
+            replace(part, effect=self._effect(part.name)) if isinstance(part, ToolCallPart) else part
+            for part in step.parts
+        )
+        return replace(step, parts=tuple(parts))
+
+    def _effect(self, name: str) -> StepEffect:
+        tool = self._toolbox.find(name)
+        return "pure" if tool is None else tool.offer.effect
+
+    def _show(self, kind: DeltaKind, text: str) -> None:
+        offset = len(self._said[kind])
+        self._said[kind] += text
+        self._desk.live.publish(
+            Delta(
+                session_id=self._view.session_id, turn_id=self._turn_id, kind=kind, offset=offset, text=text
+            )
+        )
+
+    async def _keep(self) -> None:
+        start, text = self._kept, self._said["text"][self._kept :]
+        if not text:
+            return
+        lease, turn_id = self._lease, self._turn_id
+        try:
+            await self._desk.write(lambda tx: record_text(tx, lease, turn_id=turn_id, start=start, text=text))
+        except StoreUnavailable:
+            return  # it is kept with what comes next
+        self._kept += len(text)
+
+
+def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
+    """Return what the agent is given for a turn."""
+    return Brief(
+        turn_id=begun.turn_id,
+        session_id=view.session_id,
+        purpose=begun.purpose,
+        context=view.context,
+        messages=view.messages,
+        tools=toolbox.offers(),
+        role=view.role,
+        model=view.model,
+        model_settings=view.model_settings,
+    )

@@ -1,0 +1,183 @@
+"""The gateway as a whole: starts the loops, keeps its accounts, and ends in order.
+
+An account is polled and sent through only while this gateway holds its connector lease; when that is lost, both stop
+at once, and it is asked for again.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+
+from keryx import __version__
+from keryx.agents.agent import Agent
+from keryx.clock import SECOND
+from keryx.domain.lease import CANCEL_AFTER, RENEW_EVERY
+from keryx.errors import StoreUnavailable
+from keryx.gateway.commands import answer_waiting
+from keryx.gateway.desk import Desk, endlessly
+from keryx.gateway.dispatch import Dispatcher
+from keryx.gateway.expiry import EXPIRE_SECONDS, RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.intake import take_in
+from keryx.gateway.turns import TURNS_MAX, TurnLoop
+from keryx.platforms.adapter import Adapter
+from keryx.tools.tool import Toolbox
+from keryx.transactions.deliveries import Connector, release_connector, take_connector
+from keryx.transactions.work_as_node import enter_node, leave_node
+
+DRAIN_SECONDS = 20.0
+COMMAND_SECONDS = 0.1
+ACCOUNT_PAUSE_SECONDS = 1.0
+
+_log = logging.getLogger("keryx.gateway")
+
+
+class Gateway:
+    """Everything that runs in ``keryx serve``."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        agent: Agent,
+        toolbox: Toolbox,
+        adapters: Sequence[Adapter],
+        *,
+        turns_max: int = TURNS_MAX,
+    ) -> None:
+        self._desk = desk
+        self._agent = agent
+        self._adapters = adapters
+        self._turns = TurnLoop(desk, agent, toolbox, turns_max=turns_max)
+        self._deduplicating = frozenset(
+            adapter.platform for adapter in adapters if adapter.capabilities.deduplicates
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def turns_running(self) -> int:
+        """How many turns run here now."""
+        return self._turns.running
+
+    async def start(self) -> None:
+        """Begin to work; returns as soon as intake is open, whatever there is to take up."""
+        await self._sign()
+        work = {
+            "turns": self._turns.run(),
+            "recovery": endlessly(
+                self._desk,
+                "recovery",
+                lambda: recover_all(self._desk, deduplicating=self._deduplicating),
+                seconds=RECOVER_SECONDS,
+            ),
+            "approvals": endlessly(
+                self._desk, "approvals", lambda: expire_questions(self._desk), seconds=EXPIRE_SECONDS
+            ),
+            "commands": self._answer_commands(),
+            "node": endlessly(self._desk, "the sign of life", self._sign, seconds=RENEW_EVERY / SECOND),
+        }
+        for adapter in self._adapters:
+            work[f"{adapter.platform}@{adapter.account or ''}"] = self._keep_account(adapter)
+        self._tasks = [asyncio.create_task(each, name=f"keryx-{name}") for name, each in work.items()]
+        _log.info("ready with %s accounts as %s", len(self._adapters), self._desk.holder)
+
+    async def stop(self, *, seconds: float = DRAIN_SECONDS) -> None:
+        """Begin nothing more, finish or hand back what runs within so long, and let go of everything.
+
+        Until then messages are stored and answers sent; what is still to be sent after it waits for the next start.
+        """
+        await self._turns.drain(seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for adapter in self._adapters:
+            await adapter.close()
+        await self._agent.close()
+        try:
+            await self._desk.write(lambda tx: leave_node(tx, holder=self._desk.holder))
+        except StoreUnavailable as error:
+            _log.warning("the store is away: %s", error)
+
+    async def wait(self) -> None:
+        """Return when a loop has ended, which only a fault or ``stop`` makes happen."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not task.cancelled() and task.exception() is not None:
+                raise task.exception() or AssertionError
+
+    async def _sign(self) -> None:
+        desk = self._desk
+        await desk.write(
+            lambda tx: enter_node(
+                tx,
+                holder=desk.holder,
+                kind="gateway",
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=__version__,
+            )
+        )
+
+    async def _answer_commands(self) -> None:
+        async def look() -> None:
+            since = self._desk.database.change_no
+            if not await answer_waiting(self._desk):
+                await self._desk.database.changed(since=since, timeout_seconds=1.0)
+
+        await endlessly(self._desk, "commands", look, seconds=COMMAND_SECONDS)
+
+    async def _keep_account(self, adapter: Adapter) -> None:
+        """Hold the account's lease and work on it while it lasts; ask for it again when it is lost."""
+        desk = self._desk
+        while True:
+            connector = await self._take(adapter)
+            if connector is None:
+                await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
+                continue
+            working = [
+                asyncio.create_task(take_in(desk, adapter)),
+                asyncio.create_task(Dispatcher(desk, adapter, connector).run()),
+                asyncio.create_task(self._renew(adapter, connector)),
+            ]
+            try:
+                done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if task.exception() is not None:
+                        _log.error(
+                            "%s stopped; it is tried again", adapter.platform, exc_info=task.exception()
+                        )
+            finally:
+                for task in working:
+                    task.cancel()
+                await asyncio.gather(*working, return_exceptions=True)
+                await self._release(connector)
+            await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
+
+    async def _take(self, adapter: Adapter) -> Connector | None:
+        desk = self._desk
+        try:
+            return await desk.write(
+                lambda tx: take_connector(
+                    tx, platform=adapter.platform, account=adapter.account or "", holder=desk.holder
+                )
+            )
+        except StoreUnavailable as error:
+            _log.warning("%s waits for the store: %s", adapter.platform, error)
+            return None
+
+    async def _renew(self, adapter: Adapter, connector: Connector) -> None:
+        """Return when the account is lost to another gateway, or could not be kept for too long."""
+        last = self._desk.clock.monotonic()
+        while self._desk.clock.monotonic() - last < CANCEL_AFTER:
+            await self._desk.pace.sleep(RENEW_EVERY / SECOND)
+            kept = await self._take(adapter)
+            if kept is not None and kept.epoch != connector.epoch:
+                return
+            if kept is not None:
+                last = self._desk.clock.monotonic()
+
+    async def _release(self, connector: Connector) -> None:
+        try:
+            await self._desk.write(lambda tx: release_connector(tx, connector))
+        except StoreUnavailable as error:
+            _log.warning("an account could not be let go: %s", error)

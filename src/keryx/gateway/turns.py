@@ -1,0 +1,288 @@
+"""The turn loop: begins what waits, lets the agent answer, and ends each turn once.
+
+Everything it knows is in the store: another gateway can take up any turn from its last step. It renews the leases of
+its turns, cancels an agent whose lease it could not renew in time, and stops one within a moment of being asked to.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+from keryx.agents.agent import Agent, AgentFailed, Answer
+from keryx.clock import SECOND, Micros
+from keryx.domain.lease import RENEW_EVERY, must_cancel
+from keryx.domain.message import NewMessage
+from keryx.domain.session import SessionId
+from keryx.domain.turn import TurnId
+from keryx.errors import LeaseLost, StoreUnavailable
+from keryx.gateway.desk import Desk
+from keryx.gateway.stage import TurnStage, TurnStopped, TurnWaits, make_brief
+from keryx.store.database import Tx
+from keryx.tools.tool import Toolbox
+from keryx.transactions.begin_turn import BegunTurn, begin_turn
+from keryx.transactions.fail_turn import Failure, fail_turn, hand_back_turn, roll_back_turn, stop_turn
+from keryx.transactions.finish_turn import Reply, finish_turn
+from keryx.transactions.renew_turn import renew_turn
+from keryx.views.turn import list_stopping, show_turn
+from keryx.views.work import is_ready
+
+TURNS_MAX = 64
+LOOK_SECONDS = 1.0
+"""How long at most nobody looks for work: retries and pauses come due without a commit."""
+STOP_LOOK_SECONDS = 0.1
+FAULT_RETRY: Micros = 5 * SECOND
+FAULT = "something went wrong inside Keryx (turn {turn_id}); the log says what"
+
+T = TypeVar("T")
+End = Literal["stop", "roll back", "hand back", "lease lost"]
+
+_log = logging.getLogger("keryx.gateway.turns")
+
+
+class TurnLoop:
+    """Runs the turns of every session, or with ``session_id`` of one."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        agent: Agent,
+        toolbox: Toolbox,
+        *,
+        session_id: SessionId | None = None,
+        turns_max: int = TURNS_MAX,
+    ) -> None:
+        self._desk = desk
+        self._agent = agent
+        self._toolbox = toolbox
+        self._session_id = session_id
+        self._turns_max = turns_max
+        self._running: dict[TurnId, _Running] = {}
+        self._freed = asyncio.Event()
+        self._is_draining = False
+        self._has_ended = asyncio.Event()
+        """Set when nothing more will begin."""
+        self._is_drained = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """How many turns run now."""
+        return len(self._running)
+
+    async def run(self) -> None:
+        """Begin and run turns until cancelled or drained."""
+        watching = asyncio.create_task(self._watch_for_stops(), name="keryx-stops")
+        try:
+            while not self._is_draining:
+                since = self._desk.database.change_no
+                if not await self._begin():
+                    await self._wait_for_work(since)
+            self._has_ended.set()
+            await self._is_drained.wait()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            self._has_ended.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Begin nothing more, let what runs finish for so long, and hand the rest back; ``run`` must be under way."""
+        self._is_draining = True
+        self._freed.set()
+        await self._has_ended.wait()
+        tasks = [each.task for each in self._running.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for each in list(self._running.values()):
+            each.end("hand back")
+        await asyncio.gather(*(each.task for each in list(self._running.values())), return_exceptions=True)
+        self._is_drained.set()
+
+    async def _begin(self) -> bool:
+        """Begin the next turn, if there is room and work; say whether one was."""
+        if len(self._running) >= self._turns_max:
+            return False
+        desk, session_id = self._desk, self._session_id
+        try:
+            if not await desk.database.read(lambda tx: is_ready(tx, session_id=session_id)):
+                return False
+            begun = await desk.write(lambda tx: begin_turn(tx, holder=desk.holder, session_id=session_id))
+        except StoreUnavailable as error:
+            _log.warning("turns wait for the store: %s", error)
+            await desk.pace.sleep(LOOK_SECONDS)
+            return False
+        if begun is None:
+            return False
+        running = _Running(self, begun)
+        self._running[begun.turn_id] = running
+        running.task.add_done_callback(lambda _: self._ended(begun.turn_id))
+        return True
+
+    def _ended(self, turn_id: TurnId) -> None:
+        running = self._running.pop(turn_id)
+        self._freed.set()
+        if not running.task.cancelled() and running.task.exception() is not None:
+            _log.error("turn %s was given up", turn_id, exc_info=running.task.exception())
+
+    async def _wait_for_work(self, since: int) -> None:
+        self._freed.clear()
+        news = asyncio.create_task(
+            self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS), name="keryx-news"
+        )
+        freed = asyncio.create_task(self._freed.wait())
+        try:
+            await asyncio.wait({news, freed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (news, freed):
+                task.cancel()
+            await asyncio.gather(news, freed, return_exceptions=True)
+
+    async def _watch_for_stops(self) -> None:
+        """Tell running turns that they are asked to stop, a moment after it is asked, here or elsewhere."""
+        database = self._desk.database
+        while True:
+            since = database.change_no
+            if self._running:
+                try:
+                    stopping = await database.read(lambda tx: list_stopping(tx, self._desk.holder))
+                except StoreUnavailable:
+                    stopping = []
+                for turn_id in stopping:
+                    if turn_id in self._running:
+                        self._running[turn_id].asked_to_stop.set()
+            await database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+            await self._desk.pace.sleep(STOP_LOOK_SECONDS)
+
+    async def answer(self, running: "_Running") -> Answer:
+        """Let the agent answer a turn."""
+        desk, begun = self._desk, running.begun
+        platforms = desk.platforms
+        view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
+        stage = running.stage = TurnStage(desk, self._toolbox, view, begun)
+        if await stage.finish_open_calls():
+            view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
+        return await self._agent.run(make_brief(view, self._toolbox, begun), stage)
+
+    @property
+    def desk(self) -> Desk:
+        """Where it works."""
+        return self._desk
+
+
+class _Running:
+    """One turn under way: the agent's task, the keeping of its lease, and its one end."""
+
+    def __init__(self, loop: TurnLoop, begun: BegunTurn) -> None:
+        self._loop = loop
+        self._desk = loop.desk
+        self.begun = begun
+        self.stage: TurnStage | None = None
+        self.asked_to_stop = asyncio.Event()
+        self._wanted: End | None = None
+        self._ending = asyncio.Event()
+        self.task = asyncio.create_task(self._run(), name=f"keryx-turn-{begun.turn_id}")
+
+    def end(self, wanted: End) -> None:
+        """Cancel the agent and end the turn this way, unless it is ending."""
+        if self._wanted is None:
+            self._wanted = wanted
+            self._ending.set()
+
+    async def _run(self) -> None:
+        answering = asyncio.create_task(self._loop.answer(self))
+        others = [
+            asyncio.create_task(self._ending.wait()),
+            asyncio.create_task(self.asked_to_stop.wait()),
+        ]
+        keeping = asyncio.create_task(self._keep_lease())
+        try:
+            await asyncio.wait({answering, *others}, return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                await self._end_answered(answering)
+            else:
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
+                await self._end_early(self._wanted or await self._why_stopped())
+        except LeaseLost:
+            _log.info("turn %s was taken over; its result is dropped", self.begun.turn_id)
+        finally:
+            tasks = [answering, keeping, *others]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _why_stopped(self) -> End:
+        """Return whether the stop is wanted for an end or for a new beginning."""
+        renewed = await self._insist(lambda tx: renew_turn(tx, self.begun.lease, turn_id=self.begun.turn_id))
+        return "roll back" if renewed.roll_back else "stop"
+
+    async def _end_answered(self, answering: "asyncio.Task[Answer]") -> None:
+        try:
+            answer = answering.result()
+        except TurnWaits:
+            return
+        except TurnStopped as stopped:
+            await self._end_early("roll back" if stopped.roll_back else "stop")
+        except AgentFailed as failure:
+            await self._fail(failure.reason, retry_after=failure.retry_after)
+        except LeaseLost:
+            raise
+        except Exception:  # noqa: BLE001 - an agent is somebody else's code, and its turn needs an end
+            _log.exception("turn %s failed", self.begun.turn_id)
+            await self._fail(FAULT.format(turn_id=self.begun.turn_id), retry_after=FAULT_RETRY)
+        else:
+            await self._finish(answer)
+
+    async def _finish(self, answer: Answer) -> None:
+        lease, turn_id, ids = self.begun.lease, self.begun.turn_id, self._desk.ids
+        seen = () if self.stage is None else self.stage.seen
+        reply = Reply(message=answer.message, silent=answer.silent, seen=seen)
+        await self._insist(lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=reply, ids=ids))
+
+    async def _fail(self, reason: str, *, retry_after: Micros | None) -> None:
+        lease, turn_id, ids, partial = self.begun.lease, self.begun.turn_id, self._desk.ids, self._partial
+
+        def work(tx: Tx) -> None:
+            retry_at = None if retry_after is None else tx.now + retry_after
+            failure = Failure(reason=reason, retry_at=retry_at)
+            fail_turn(tx, lease, turn_id=turn_id, failure=failure, partial=partial, ids=ids)
+
+        await self._insist(work)
+
+    async def _end_early(self, how: End) -> None:
+        lease, turn_id, ids, partial = self.begun.lease, self.begun.turn_id, self._desk.ids, self._partial
+        match how:
+            case "stop":
+                await self._insist(lambda tx: stop_turn(tx, lease, turn_id=turn_id, partial=partial))
+            case "roll back":
+                await self._insist(
+                    lambda tx: roll_back_turn(tx, lease, turn_id=turn_id, partial=partial, ids=ids)
+                )
+            case "hand back":
+                await self._insist(lambda tx: hand_back_turn(tx, lease, turn_id=turn_id))
+            case "lease lost":
+                _log.warning("turn %s could not renew its lease in time and was dropped", turn_id)
+
+    @property
+    def _partial(self) -> NewMessage | None:
+        return None if self.stage is None else self.stage.partial
+
+    async def _insist(self, work: Callable[[Tx], T]) -> T:
+        return await self._desk.insist(work, what=f"turn {self.begun.turn_id}")
+
+    async def _keep_lease(self) -> None:
+        """Renew the lease until cancelled; without renewal for too long, end the turn, because others may begin."""
+        desk, begun = self._desk, self.begun
+        last = desk.clock.monotonic()
+        while True:
+            await desk.pace.sleep(RENEW_EVERY / SECOND)
+            try:
+                await desk.write(lambda tx: renew_turn(tx, begun.lease, turn_id=begun.turn_id))
+                last = desk.clock.monotonic()
+            except LeaseLost:
+                self.end("lease lost")
+                return
+            except StoreUnavailable as error:
+                _log.warning("turn %s cannot renew its lease: %s", begun.turn_id, error)
+                if must_cancel(last_renewed_at=last, now=desk.clock.monotonic()):
+                    self.end("lease lost")
+                    return

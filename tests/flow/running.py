@@ -1,0 +1,113 @@
+"""A gateway at work in a test: real loops on a real store, a fake platform and an agent that does as it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+from keryx.agents.agent import Agent, Answer, Brief, Stage
+from keryx.clock import SystemClock
+from keryx.config import Settings
+from keryx.domain.message import NewMessage, TextPart, text_of
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
+from keryx.platforms.adapter import Adapter
+from keryx.store.database import Database, Tx
+from keryx.store.tables import people
+from keryx.testing.platform import FakePlatform
+from keryx.tools.tool import Tool, Toolbox
+
+PATIENCE_SECONDS = 20.0
+
+
+def said(text: str) -> Answer:
+    return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),)))
+
+
+def last_text(brief: Brief) -> str:
+    """What was said last to the agent."""
+    return text_of(brief.messages[-1].parts)  # type: ignore[union-attr]
+
+
+@dataclass
+class Actor:
+    """An agent that answers with a function; without one it repeats what it hears."""
+
+    act: Callable[[Brief, Stage], Awaitable[Answer]] | None = None
+    briefs: list[Brief] = field(default_factory=list)
+
+    async def run(self, brief: Brief, stage: Stage) -> Answer:
+        self.briefs.append(brief)
+        if self.act is not None:
+            return await self.act(brief, stage)
+        return said(f"You said: {last_text(brief)}")
+
+    async def close(self) -> None:
+        pass
+
+
+async def let_in(database: Database, platform: FakePlatform, *users: str) -> None:
+    """Let people speak: the first is the owner."""
+
+    def meet(tx: Tx) -> None:
+        for number, user in enumerate(users):
+            person = (
+                people.ensure_owner(tx) if number == 0 else people.add_person(tx, name=user, role="member")
+            )
+            tx.run(
+                "people.add_identity",
+                platform=platform.name,
+                account=platform.account or "",
+                user_id=user,
+                person_id=person.id,
+                name=user,
+            )
+            people.mark_welcomed(tx, person.id)
+
+    await database.write(meet)
+
+
+def running(
+    database: Database,
+    platform: FakePlatform,
+    agent: Agent,
+    *,
+    tools: Sequence[Tool] = (),
+    holder: str = "node-1",
+) -> AbstractAsyncContextManager[Gateway]:
+    """Run a gateway on one platform."""
+    return gateway_of(database, [platform.adapter()], agent, tools=tools, holder=holder)
+
+
+@asynccontextmanager
+async def gateway_of(
+    database: Database,
+    adapters: Sequence[Adapter],
+    agent: Agent,
+    *,
+    tools: Sequence[Tool] = (),
+    holder: str = "node-1",
+) -> AsyncIterator[Gateway]:
+    """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
+    desk = Desk(
+        database=database,
+        settings=Settings(),
+        ids=Ids(),
+        clock=SystemClock(),
+        holder=holder,
+        platforms=frozenset(adapter.platform for adapter in adapters),
+    )
+    gateway = Gateway(desk, agent, Toolbox(tools), adapters)
+    await gateway.start()
+    try:
+        yield gateway
+    finally:
+        await gateway.stop(seconds=1)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; fail where it never does."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - what it looks at belongs to others, and has no event
+            await asyncio.sleep(0.01)

@@ -1,0 +1,122 @@
+"""Sending under trouble: limits, refusals, dead addresses, lost receipts, adapters that break, two gateways."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from keryx.agents.agent import Answer, Brief, Stage
+from keryx.clock import SECOND
+from keryx.domain.outbox import Outcome, Unknown
+from keryx.platforms.adapter import Capabilities, Outgoing, Update
+from keryx.store.database import Database
+from keryx.testing.platform import FakeAdapter, FakePlatform, Trouble
+from tests.flow.running import Actor, gateway_of, let_in, running, said, until
+
+
+async def test_what_is_refused_for_good_is_not_tried_again(store: Database, platform: FakePlatform) -> None:
+    tried: list[Outgoing] = []
+
+    def refuse(outgoing: Outgoing) -> Trouble | None:
+        tried.append(outgoing)
+        return "refuse for good" if outgoing.to.chat_id == "1" else None
+
+    platform.before_send = refuse
+    async with running(store, platform, Actor()):
+        platform.say("hello")
+        platform.say("and here", chat="2", user="ben")
+        await until(lambda: platform.said_to("2") == ["You said: and here"])
+        await until(lambda: len(tried) == 2)
+    assert platform.said_to("1") == []
+
+
+async def test_a_dead_address_lives_again_when_somebody_speaks_there(
+    store: Database, platform: FakePlatform
+) -> None:
+    tried: list[Outgoing] = []
+
+    def die_once(outgoing: Outgoing) -> Trouble | None:
+        tried.append(outgoing)
+        return "dead" if len(tried) == 1 else None
+
+    platform.before_send = die_once
+    async with running(store, platform, Actor()):
+        platform.say("hello")
+        await until(lambda: len(tried) == 1)
+        platform.say("still there?")
+        await until(lambda: platform.said_to("1") == ["You said: still there?"])
+    assert len(tried) == 2
+
+
+async def test_a_limit_of_the_platform_is_obeyed(store: Database, platform: FakePlatform) -> None:
+    troubles: list[Trouble | None] = ["limit", None]
+    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+    began = asyncio.get_running_loop().time()
+    async with running(store, platform, Actor()):
+        platform.say("hello")
+        await until(lambda: len(platform.shown) == 1)
+    assert asyncio.get_running_loop().time() - began >= 1
+
+
+async def test_a_change_without_a_receipt_is_made_again_unmarked(store: Database) -> None:
+    platform = FakePlatform(capabilities=Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10))
+    await let_in(store, platform, "ana")
+    lost: list[str] = []
+
+    def lose_one_change(outgoing: Outgoing) -> Trouble | None:
+        if platform.shown and not lost and not getattr(outgoing.piece, "text", "").endswith("…"):
+            lost.append(outgoing.key)
+            return "lose the receipt"
+        return None
+
+    platform.before_send = lose_one_change
+
+    async def speak(brief: Brief, stage: Stage) -> Answer:
+        for _ in range(8):
+            await stage.say("word after word, ")
+            await asyncio.sleep(0.2)
+        return said("the end")
+
+    async with running(store, platform, Actor(speak)):
+        platform.say("speak")
+        await until(lambda: len(lost) == 1 and platform.shown[0].texts.count("the end") == 2)
+    assert [each.text for each in platform.shown] == ["the end"]
+
+
+class BreakingAdapter(FakeAdapter):
+    """Breaks its promises: it raises where it must not."""
+
+    broken = 0
+
+    async def send(self, outgoing: Outgoing) -> Outcome:
+        await super().send(outgoing)
+        if not self.broken:
+            self.broken += 1
+            raise ConnectionResetError
+        return Unknown()
+
+    async def receive(self) -> AsyncGenerator[Update, None]:
+        if not self.broken:
+            async for update in super().receive():
+                yield update
+        raise ConnectionResetError
+
+
+async def test_an_adapter_that_breaks_may_have_sent_it(store: Database, platform: FakePlatform) -> None:
+    adapter = BreakingAdapter(platform)
+    async with gateway_of(store, [adapter], Actor()):
+        platform.say("hello")
+        await until(lambda: len(platform.shown) >= 1)
+    assert adapter.broken == 1
+
+
+async def test_the_second_gateway_takes_the_account_when_the_first_lets_go(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Actor(), holder="node-1"):
+        async with running(store, platform, Actor(), holder="node-2"):
+            platform.say("hello")
+            await until(lambda: len(platform.shown) == 1)
+            platform.say("again")
+            await until(lambda: len(platform.shown) == 2)
+        platform.say("and again")
+        await until(lambda: len(platform.shown) == 3)
+    assert platform.said_to("1") == ["You said: hello", "You said: again", "You said: and again"]
