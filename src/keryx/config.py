@@ -5,13 +5,20 @@ No I/O: ``config_load`` reads files and the environment and makes these.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from keryx.domain.busy import BusyMode
 from keryx.domain.reset import ResetPolicies
 from keryx.domain.session_key import ScopeSettings
+from keryx.domain.settings import Personality
 from keryx.domain.source import Source
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
+
+TURNS_MAX = 64
 WELCOME = "Hello! I keep our conversation, on every platform. /help shows what I can do."
 
 
@@ -42,3 +49,68 @@ class Settings:
     pairing_platforms: frozenset[str] = frozenset()
     """Where strangers may ask to be let in."""
     welcome: str | None = WELCOME
+    personalities: Mapping[str, Personality] = field(default_factory=lambda: MappingProxyType({}))
+    """What ``/personality`` may choose from, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """What is logged, and in which shape."""
+
+    level: LogLevel = "info"
+    format: LogFormat = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """Where the webhook platform listens, and where its answers go."""
+
+    enabled: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8460
+    callback: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    """Signs both ways; None where none was given, and then the platform cannot start."""
+
+
+class Explained(NamedTuple):
+    """One setting as people see it: a secret's value is only whether it is set."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Everything one profile runs with, read once at the start."""
+
+    settings: Settings
+    config_dir: Path
+    data_dir: Path
+    user_file: Path
+    """The owner's file, whether it is there or not."""
+    project_file: Path | None
+    database: str = field(repr=False)
+    """A path or an address; it may hold a password."""
+    model: str | None
+    timezone: str
+    workspace: Path | None
+    turns_max: int
+    log: LogSettings
+    webhook: WebhookSettings
+    rows: tuple[Explained, ...] = field(repr=False)
+
+    @property
+    def profile(self) -> str:
+        """The isolated identity all of this belongs to."""
+        return self.settings.profile
+
+    @property
+    def output_dir(self) -> Path:
+        """Where output routed to ``local`` is kept."""
+        return self.data_dir / "output"
+
+    def explain(self) -> tuple[Explained, ...]:
+        """Return every setting with its value and where that came from, in the order of the reference."""
+        return self.rows

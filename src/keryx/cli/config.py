@@ -1,0 +1,100 @@
+"""``keryx config``: every setting, where its value came from, and how to change it."""
+
+from typing import Annotated, NoReturn
+
+import typer
+
+from keryx.config import Explained
+from keryx.config_load import find_folders, load_config, set_value
+from keryx.config_load.table import named
+from keryx.errors import InvalidValue
+
+VALUE_MAX = 60
+HELP = """Show and change the settings.
+
+Example:  keryx config show
+"""
+
+app = typer.Typer(name="config", no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=HELP)
+
+Name = Annotated[str, typer.Argument(help="The setting, like scope.dm.", show_default=False)]
+
+
+@app.command(
+    name="show",
+    help="Print every setting, its value and where that came from.\n\nExample:  keryx config show",
+)
+def show() -> None:
+    """Print the whole configuration."""
+    try:
+        rows = [row._replace(value=_on_one_line(row.value)) for row in load_config().explain()]
+    except InvalidValue as error:
+        _fail(error)
+    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for row in rows:
+        typer.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
+
+
+@app.command(
+    name="get",
+    help="Print one value; of a secret, whether it is set.\n\nExample:  keryx config get timezone",
+)
+def get(name: Name) -> None:
+    """Print one value."""
+    try:
+        typer.echo(_row(name).value)
+    except InvalidValue as error:
+        _fail(error)
+
+
+@app.command(
+    name="set",
+    help=(
+        "Write one value into your own file, comments kept; nothing is written that would not load.\n\n"
+        "Example:  keryx config set reset.mode daily"
+    ),
+)
+def set_(
+    name: Name,
+    value: Annotated[str, typer.Argument(help="The value; a list with commas.", show_default=False)],
+) -> None:
+    """Write one value."""
+    try:
+        configuration = set_value(name, value)
+    except InvalidValue as error:
+        _fail(error, "Nothing was written.")
+    row = next(row for row in configuration.explain() if row.name == name)
+    typer.echo(f"{name} = {_on_one_line(value)} is written to {configuration.user_file}.")
+    if not row.origin.startswith(f"{configuration.user_file}:"):
+        typer.echo(f"{row.origin} wins over it: {name} stays {_on_one_line(row.value)}.")
+
+
+@app.command(
+    name="path",
+    help="Print where your own file is, or would be.\n\nExample:  $EDITOR $(keryx config path)",
+)
+def path() -> None:
+    """Print the path of the user's file, also of one that does not load."""
+    try:
+        typer.echo(str(find_folders().user_file))
+    except InvalidValue as error:
+        _fail(error)
+
+
+def _row(name: str) -> Explained:
+    known = named(name)
+    for row in load_config().explain():
+        if row.name == known.name:
+            return row
+    raise InvalidValue(f"{name} is not set")
+
+
+def _on_one_line(value: str) -> str:
+    line = " ".join(value.split())
+    return line if len(line) <= VALUE_MAX else line[: VALUE_MAX - 1] + "…"
+
+
+def _fail(error: InvalidValue, *more: str) -> NoReturn:
+    for line in (str(error), *more):
+        typer.echo(line, err=True)
+    raise typer.Exit(code=1) from None

@@ -1,0 +1,95 @@
+"""From files and the environment to the configuration; the only place that reads the environment.
+
+Weakest first: defaults, the project's file, the user's file, the profile's ``.env``, the environment. Either everything
+that was said is right, or ``InvalidValue`` tells all that is not, a line each.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from keryx.config import Configuration
+from keryx.config_load.build import configuration_of
+from keryx.config_load.folders import Folders, find_project_file, folders_of
+from keryx.config_load.sources import Reading, Source
+from keryx.config_load.table import named
+from keryx.config_load.variables import given_by_environment, given_by_secrets
+from keryx.config_load.writing import replace_file
+from keryx.config_load.yaml_file import given_by, read_text, with_value
+from keryx.errors import InvalidValue
+
+__all__ = ["find_folders", "load_config", "set_value"]
+
+
+def load_config(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Configuration:
+    """Return the configuration of the profile; raise ``InvalidValue`` with every problem, a line each.
+
+    ``environ`` and ``cwd`` are the process's own where they are left out.
+    """
+    environ, cwd = _surroundings(environ, cwd)
+    folders = folders_of(environ, cwd)
+    return _load(environ, cwd, folders, user_text=None)
+
+
+def find_folders(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Folders:
+    """Return where the profile keeps its things, whatever is in them."""
+    return folders_of(*_surroundings(environ, cwd))
+
+
+def set_value(
+    name: str, value: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Configuration:
+    """Write one setting into the user's file and return the configuration as it is then.
+
+    Raises ``InvalidValue``, and writes nothing, if the configuration would not load.
+    """
+    environ, cwd = _surroundings(environ, cwd)
+    folders = folders_of(environ, cwd)
+    target = named(name)
+    setting = target.setting
+    if setting.place == "environment":
+        raise InvalidValue(f"{name}: no file can say this; set the environment variable {setting.variable}")
+    if setting.place == "secret":
+        raise InvalidValue(
+            f"{name}: this is a secret; write {setting.variable}=… into {folders.secrets_file} (mode 0600)"
+        )
+    try:
+        wanted = setting.resolved(setting.read(value), cwd)
+    except InvalidValue as error:
+        raise InvalidValue(f"{name}: {error}") from error
+    path = folders.user_file
+    text = with_value(path, read_text(path) or "", target.keys, wanted)
+    configuration = _load(environ, cwd, folders, user_text=text)
+    replace_file(path, text)
+    return configuration
+
+
+def _surroundings(environ: Mapping[str, str] | None, cwd: Path | None) -> tuple[Mapping[str, str], Path]:
+    return os.environ if environ is None else environ, Path.cwd() if cwd is None else cwd
+
+
+def _load(environ: Mapping[str, str], cwd: Path, folders: Folders, *, user_text: str | None) -> Configuration:
+    """Read every source; the user's file as if it said ``user_text``, where that is given."""
+    reading = Reading(user_file=folders.user_file, secrets_file=folders.secrets_file)
+    project_file = find_project_file(cwd)
+    if project_file is not None:
+        _take_file(reading, project_file, Source(kind="project", folder=project_file.parent))
+    _take_file(reading, folders.user_file, Source(kind="user", folder=folders.config_dir), text=user_text)
+    reading.take(
+        Source(kind="secrets", folder=folders.config_dir),
+        given_by_secrets(folders.secrets_file, folders.user_file),
+    )
+    reading.take(Source(kind="environment", folder=cwd), given_by_environment(environ, folders.user_file))
+    if reading.problems:
+        raise InvalidValue("\n".join(reading.problems))
+    return configuration_of(reading, folders, project_file)
+
+
+def _take_file(reading: Reading, path: Path, source: Source, *, text: str | None = None) -> None:
+    try:
+        text = read_text(path) if text is None else text
+    except InvalidValue as error:
+        reading.problems.append(str(error))
+        return
+    if text is not None:
+        reading.take(source, given_by(path, text))

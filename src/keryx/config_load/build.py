@@ -1,0 +1,155 @@
+"""From the values that count to the configuration, and to the rows that explain it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from keryx.config import (
+    BusySettings,
+    Configuration,
+    Explained,
+    LogSettings,
+    Settings,
+    WebhookSettings,
+)
+from keryx.config_load import table
+from keryx.config_load.folders import Folders
+from keryx.config_load.readers import NONE, busy_place, reset_place
+from keryx.config_load.sources import Reading
+from keryx.config_load.table import TABLE, Setting
+from keryx.domain.busy import BusyMode
+from keryx.domain.reset import ResetPolicies, ResetPolicy
+from keryx.domain.session_key import ScopeSettings
+from keryx.domain.settings import Personality
+from keryx.domain.source import ChatType
+
+
+def configuration_of(reading: Reading, folders: Folders, project_file: Path | None) -> Configuration:
+    """Return the configuration that ``reading`` found; it must have found no problem."""
+    database = reading.of(table.DATABASE) or str(folders.data_dir / "keryx.db")
+    workspace = reading.of(table.WORKSPACE)
+    return Configuration(
+        settings=_settings(reading, folders.profile),
+        config_dir=folders.config_dir,
+        data_dir=folders.data_dir,
+        user_file=folders.user_file,
+        project_file=project_file,
+        database=database,
+        model=reading.of(table.MODEL),
+        timezone=reading.of(table.TIMEZONE),
+        workspace=None if workspace is None else Path(workspace),
+        turns_max=reading.of(table.TURNS),
+        log=LogSettings(level=reading.of(table.LOG_LEVEL), format=reading.of(table.LOG_FORMAT)),
+        webhook=WebhookSettings(
+            enabled=reading.of(table.WEBHOOK_ENABLED),
+            host=reading.of(table.WEBHOOK_HOST),
+            port=reading.of(table.WEBHOOK_PORT),
+            callback=reading.of(table.WEBHOOK_CALLBACK),
+            secret=reading.of(table.WEBHOOK_SECRET),
+        ),
+        rows=tuple(_rows(reading, database)),
+    )
+
+
+def _settings(reading: Reading, profile: str) -> Settings:
+    pairing: tuple[str, ...] = reading.of(table.PAIRING)
+    return Settings(
+        profile=profile,
+        scope=ScopeSettings(
+            dm=reading.of(table.SCOPE_DM),
+            group=reading.of(table.SCOPE_GROUP),
+            thread=reading.of(table.SCOPE_THREAD),
+        ),
+        reset=_reset(reading),
+        busy=_busy(reading),
+        pairing_platforms=frozenset(pairing),
+        welcome=reading.of(table.WELCOME_TEXT),
+        personalities=MappingProxyType(_personalities(reading)),
+    )
+
+
+def _reset(reading: Reading) -> ResetPolicies:
+    by_chat_type: dict[ChatType, ResetPolicy] = {}
+    by_platform: dict[str, ResetPolicy] = {}
+    by_both: dict[tuple[str, ChatType], ResetPolicy] = {}
+    for place in dict.fromkeys(_reset_places(reading)):
+        policy = _policy(reading, place)
+        platform, chat_type = reset_place(place)
+        if chat_type is None:
+            by_platform[platform or ""] = policy
+        elif platform is None:
+            by_chat_type[chat_type] = policy
+        else:
+            by_both[platform, chat_type] = policy
+    return ResetPolicies(
+        default=_policy(reading, None),
+        by_chat_type=by_chat_type,
+        by_platform=by_platform,
+        by_platform_and_chat_type=by_both,
+    )
+
+
+def _reset_places(reading: Reading) -> Iterator[str]:
+    for setting in (table.RESET_ON_MODE, table.RESET_ON_IDLE, table.RESET_ON_HOUR):
+        yield from (found.named.chosen or "" for found in reading.chosen(setting))
+
+
+def _policy(reading: Reading, place: str | None) -> ResetPolicy:
+    """Return the policy of a place; what it leaves out is that of everywhere."""
+    mode = reading.of(table.RESET_ON_MODE, place)
+    idle = reading.of(table.RESET_ON_IDLE, place)
+    hour = reading.of(table.RESET_ON_HOUR, place)
+    return ResetPolicy(
+        mode=reading.of(table.RESET_MODE) if mode is None else mode,
+        idle_minutes=reading.of(table.RESET_IDLE) if idle is None else idle,
+        at_hour=reading.of(table.RESET_HOUR) if hour is None else hour,
+        zone=reading.of(table.TIMEZONE),
+    )
+
+
+def _busy(reading: Reading) -> BusySettings:
+    default = reading.of(table.BUSY_MODE)
+    by_platform: dict[str, BusyMode] = {}
+    by_chat: dict[tuple[str, str], BusyMode] = {}
+    for found in reading.chosen(table.BUSY_ON):
+        place = found.named.chosen or ""
+        mode = reading.of(table.BUSY_ON, place) or default
+        platform, chat = busy_place(place)
+        if chat is None:
+            by_platform[platform] = mode
+        else:
+            by_chat[platform, chat] = mode
+    return BusySettings(
+        default=default,
+        by_platform=MappingProxyType(by_platform),
+        by_chat=MappingProxyType(by_chat),
+    )
+
+
+def _personalities(reading: Reading) -> dict[str, Personality]:
+    texts = {
+        found.named.chosen or "": reading.of(table.PERSONALITY, found.named.chosen)
+        for found in reading.chosen(table.PERSONALITY)
+    }
+    return {name: Personality(name=name, text=text) for name, text in texts.items() if text is not None}
+
+
+def _rows(reading: Reading, database: str) -> Iterator[Explained]:
+    for setting in TABLE:
+        if setting.chosen is not None:
+            for found in reading.chosen(setting):
+                yield Explained(found.named.name, _shown(setting, found.value), found.origin)
+        else:
+            value = database if setting is table.DATABASE else reading.of(setting)
+            yield Explained(setting.name, _shown(setting, value), reading.origin_of(setting))
+
+
+def _shown(setting: Setting[Any], value: object) -> str:
+    if setting.place == "secret":
+        return "not set" if value is None else "set"
+    if value is None or value == ():
+        return NONE
+    if isinstance(value, bool):
+        return str(value).lower()
+    return setting.shown(", ".join(value) if isinstance(value, tuple) else str(value))

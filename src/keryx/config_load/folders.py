@@ -1,0 +1,71 @@
+"""Where a profile keeps its things; nothing of one profile lies in another's folders."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import PlatformDirs
+
+from keryx.errors import InvalidValue
+
+HOME_VARIABLE = "KERYX_HOME"
+PROFILE_VARIABLE = "KERYX_PROFILE"
+PROJECT_FILE = "keryx.yaml"
+
+_PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """One profile's folders; they need not exist."""
+
+    profile: str
+    config_dir: Path
+    data_dir: Path
+
+    @property
+    def user_file(self) -> Path:
+        """The owner's settings."""
+        return self.config_dir / "config.yaml"
+
+    @property
+    def secrets_file(self) -> Path:
+        """The owner's secrets."""
+        return self.config_dir / ".env"
+
+
+def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
+    """Return the folders of the profile that ``environ`` chooses.
+
+    Without ``KERYX_HOME`` they are where the operating system wants them, which it says through the real environment.
+    """
+    profile = environ.get(PROFILE_VARIABLE) or "main"
+    if not _PROFILE.fullmatch(profile):
+        raise InvalidValue(
+            f"{PROFILE_VARIABLE}: the profile {profile!r} cannot be called so; use at most 32 lower-case letters, "
+            "digits, '-' and '_', beginning with a letter or digit"
+        )
+    home = environ.get(HOME_VARIABLE)
+    if home:
+        folder = cwd / Path(home).expanduser() / profile
+        return Folders(profile=profile, config_dir=folder, data_dir=folder)
+    system = PlatformDirs("keryx", appauthor=False)
+    return Folders(
+        profile=profile,
+        config_dir=system.user_config_path / profile,
+        data_dir=system.user_data_path / profile,
+    )
+
+
+def find_project_file(cwd: Path) -> Path | None:
+    """Return the nearest project's file, from ``cwd`` upwards."""
+    candidates = (folder / PROJECT_FILE for folder in (cwd, *cwd.parents))
+    return next((path for path in candidates if _is_file(path)), None)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # In a folder we may not look into.
+        return False

@@ -1,0 +1,146 @@
+"""From what was written to a value: the same for a file, a variable and ``keryx config set``.
+
+Whatever the source, a value arrives as text, as a list of texts, or as None for YAML's null; a reader returns the value
+or raises ``InvalidValue`` with a sentence that says what to write. It never repeats what could hold a secret.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_platform
+from keryx.domain.zone import zone_of
+from keryx.errors import InvalidValue
+
+T = TypeVar("T")
+Raw = str | tuple[str, ...] | None
+Reader = Callable[[Raw], T]
+
+NONE = "none"
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_STORE = re.compile(r"(postgres|postgresql|sqlite)://")
+_PASSWORD = re.compile(r"(?<=://)([^:/?#@]*):.*(?=@)|(?<=password=)[^&]*")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def text(raw: Raw) -> str:
+    """Read any text that says something."""
+    if isinstance(raw, tuple):
+        raise InvalidValue("a list is given; write one text")
+    if raw is None or not raw.strip():
+        raise InvalidValue("the value is empty; write one, or remove the line")
+    if _CONTROL.search(raw):
+        raise InvalidValue("the text holds control characters; write it without them")
+    return raw
+
+
+def optional(reader: Reader[T]) -> Reader[T | None]:
+    """Read what ``reader`` reads, or the word ``none``, or nothing, as None."""
+
+    def read(raw: Raw) -> T | None:
+        return None if raw is None or raw == NONE else reader(raw)
+
+    return read
+
+
+def one_of(known: Sequence[T]) -> Reader[T]:
+    """Read one of a few words."""
+
+    def read(raw: Raw) -> T:
+        given = text(raw)
+        if given not in known:
+            raise InvalidValue(f"{given!r} is not known; use one of {', '.join(map(str, known))}")
+        return known[known.index(given)]
+
+    return read
+
+
+def whole(low: int, high: int) -> Reader[int]:
+    """Read a whole number within bounds."""
+
+    def read(raw: Raw) -> int:
+        given = text(raw)
+        if not _NUMBER.fullmatch(given) or not low <= int(given) <= high:
+            raise InvalidValue(f"{given!r} does not fit; write a whole number from {low} to {high}")
+        return int(given)
+
+    return read
+
+
+def flag(raw: Raw) -> bool:
+    """Read yes or no."""
+    given = text(raw).lower()
+    if given not in _TRUE | _FALSE:
+        raise InvalidValue(f"{given!r} is neither; write true or false")
+    return given in _TRUE
+
+
+def zone(raw: Raw) -> str:
+    """Read the name of an IANA time zone."""
+    given = text(raw)
+    zone_of(given)
+    return given
+
+
+def platforms(raw: Raw) -> tuple[str, ...]:
+    """Read a list of platforms; a text is split at its commas, and `none` is none."""
+    if raw is None or raw == NONE:
+        return ()
+    given = raw if isinstance(raw, tuple) else raw.split(",")
+    return tuple(dict.fromkeys(check_platform(name.strip()) for name in given if name.strip()))
+
+
+def store_address(raw: Raw) -> str:
+    """Read the path or the address of a store."""
+    given = text(raw)
+    if "://" in given and not _STORE.match(given):
+        raise InvalidValue("this is no store; write a path, sqlite:///path or postgresql://host/name")
+    return given
+
+
+def web_address(raw: Raw) -> str:
+    """Read an address that can be posted to."""
+    given = text(raw)
+    try:
+        url = urlsplit(given)
+        plain = url.scheme in ("http", "https") and url.hostname and not url.username and not url.password
+        _ = url.port  # Raises for one that is no number.
+    except ValueError:
+        plain = False
+    if not plain:
+        raise InvalidValue("this cannot be posted to; write http(s)://host/path, without user and password")
+    return given
+
+
+def without_password(address: str) -> str:
+    """Return an address of a store as it may be shown."""
+    return _PASSWORD.sub(lambda match: "***" if match[1] is None else f"{match[1]}:***", address)
+
+
+def reset_place(chosen: str) -> tuple[str | None, ChatType | None]:
+    """Split what stands under ``reset.on`` into platform and chat type; raise ``InvalidValue`` for neither."""
+    platform, colon, chat_type = chosen.partition(":")
+    if not colon and chosen in CHAT_TYPES:
+        return None, check_chat_type(chosen)
+    check_platform(platform)
+    return platform, check_chat_type(chat_type) if colon else None
+
+
+def busy_place(chosen: str) -> tuple[str, str | None]:
+    """Split what stands under ``busy.on`` into platform and chat; raise ``InvalidValue`` for anything else."""
+    platform, colon, chat = chosen.partition(":")
+    check_platform(platform)
+    if colon and not chat:
+        raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
+    check_id("chat", chat)
+    return platform, chat if colon else None
+
+
+def personality_name(chosen: str) -> str:
+    """Return a name that ``/personality`` can be told in one word, or raise ``InvalidValue``."""
+    if chosen.split() != [chosen] or _CONTROL.search(chosen):
+        raise InvalidValue(f"the personality's name {chosen!r} must be one word")
+    return chosen

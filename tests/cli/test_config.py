@@ -1,0 +1,131 @@
+"""``keryx config`` shows where each value came from, and changes the user's file."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from keryx.cli.config import app
+from keryx.config import WELCOME
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "main"
+
+
+@pytest.fixture
+def run(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``keryx config`` with a home of its own."""
+    for name in [name for name in os.environ if name.startswith("KERYX_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("KERYX_HOME", str(home.parent))
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments: str, **variables: str) -> Result:
+        return CliRunner().invoke(app, arguments, env=variables)
+
+    return invoke
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+
+
+def rows(result: Result) -> dict[str, list[str]]:
+    assert result.exit_code == 0, result.stderr
+    return {name: rest for name, *rest in map(str.split, result.stdout.splitlines())}
+
+
+def test_show_prints_every_value_and_its_origin(run: Run, home: Path) -> None:
+    write(home / "config.yaml", "# mine\nmodel: a:b\npersonalities:\n  poet: |\n    In verse.\n    Always.\n")
+    write(home / ".env", "KERYX_WEBHOOK_SECRET=tell-nobody\n")
+
+    shown = rows(run("show", KERYX_TURNS_MAX="7"))
+
+    assert shown["model"] == ["a:b", f"{home / 'config.yaml'}:2"]
+    assert shown["turns_max"] == ["7", "KERYX_TURNS_MAX"]
+    assert shown["scope.dm"] == ["chat", "default"]
+    assert shown["webhook.secret"] == ["set", f"{home / '.env'}:1"]
+    assert shown["personalities.poet"] == ["In", "verse.", "Always.", f"{home / 'config.yaml'}:4"]
+    assert " ".join(shown["welcome"]) == f"{WELCOME[:59]}… default"
+
+
+def test_get_prints_one_whole_value(run: Run, home: Path) -> None:
+    write(home / "config.yaml", "personalities:\n  poet: |\n    In verse.\n    Always.\n")
+    assert run("get", "timezone").stdout == "UTC\n"
+    assert run("get", "database").stdout == f"{home / 'keryx.db'}\n"
+    assert run("get", "webhook.secret").stdout == "not set\n"
+    assert run("get", "personalities.poet").stdout == "In verse.\nAlways.\n\n"
+
+
+def test_get_names_the_nearest_setting(run: Run) -> None:
+    unknown, unset = run("get", "timezon"), run("get", "personalities.poet")
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert unknown.stderr == "there is no setting 'timezon'; did you mean timezone?\n"
+    assert (unset.exit_code, unset.stderr) == (1, "personalities.poet is not set\n")
+
+
+def test_set_says_what_it_wrote_where(run: Run, home: Path) -> None:
+    result = run("set", "timezone", "Europe/Rome")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"timezone = Europe/Rome is written to {home / 'config.yaml'}.\n",
+    )
+    assert (home / "config.yaml").read_text() == "timezone: Europe/Rome\n"
+    assert run("get", "timezone").stdout == "Europe/Rome\n"
+
+
+def test_set_says_when_something_stronger_wins(run: Run, home: Path) -> None:
+    result = run("set", "timezone", "Europe/Rome", KERYX_TIMEZONE="Asia/Tokyo")
+    assert result.stdout.splitlines()[1:] == ["KERYX_TIMEZONE wins over it: timezone stays Asia/Tokyo."]
+
+
+def test_set_refuses_what_would_not_load(run: Run, home: Path) -> None:
+    result = run("set", "reset.mode", "weekly")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "reset.mode: 'weekly' is not known; use one of none, idle, daily, both",
+        "Nothing was written.",
+    ]
+    assert not home.exists()
+
+
+def test_a_configuration_that_does_not_load_is_told_on_stderr_and_its_path_is_still_known(
+    run: Run, home: Path
+) -> None:
+    write(home / "config.yaml", "modle: x\nturns_max: 0\n")
+    shown = run("show")
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert shown.stderr.splitlines() == [
+        f"{home / 'config.yaml'}:1: there is no setting 'modle'; did you mean model?",
+        f"{home / 'config.yaml'}:2: turns_max: '0' does not fit; write a whole number from 1 to 10000",
+    ]
+    assert run("path").stdout == f"{home / 'config.yaml'}\n"
+
+
+def test_a_wrong_profile_is_told(run: Run) -> None:
+    result = run("path", KERYX_PROFILE="../x")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("KERYX_PROFILE: the profile '../x' cannot be called so;")
+
+
+@pytest.mark.parametrize("command", [[], ["show"], ["get"], ["set"], ["path"]])
+def test_every_help_ends_with_an_example(run: Run, command: list[str]) -> None:
+    assert "Example:  " in run(*command, "--help").stdout
+
+
+def test_it_runs_as_a_program(home: Path, tmp_path: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "KERYX_HOME": str(home.parent)}
+    program = [sys.executable, "-c", "from keryx.cli.config import app; app()", "set", "scope.dm", "person"]
+    subprocess.run(program, env=environ, cwd=tmp_path, check=True, capture_output=True)
+    assert (home / "config.yaml").read_text() == "scope:\n  dm: person\n"

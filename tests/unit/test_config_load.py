@@ -1,0 +1,581 @@
+"""Every source is read, the stronger wins, and everything that is wrong is told at once, with its line."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keryx.config import Configuration, WebhookSettings
+from keryx.config_load import find_folders, load_config, set_value
+from keryx.config_load.table import TABLE, Setting
+from keryx.config_load.writing import replace_file
+from keryx.domain.reset import ResetPolicy
+from keryx.domain.settings import Personality
+from keryx.domain.source import Source
+from keryx.errors import InvalidValue
+
+ROOT = Path(__file__).parents[2]
+
+
+class Place:
+    """A home with one profile, a project in it, and an environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.project = folder / "work" / "project"
+        self.cwd = self.project / "deep" / "down"
+        self.cwd.mkdir(parents=True)
+        self.environ = {"KERYX_HOME": str(self.home)}
+        self.user_file = self.home / "main" / "config.yaml"
+        self.secrets_file = self.home / "main" / ".env"
+        self.project_file = self.project / "keryx.yaml"
+
+    def write(self, path: Path, text: str, *, mode: int = 0o600) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+
+    def load(self, **variables: str) -> Configuration:
+        return load_config(self.environ | variables, self.cwd)
+
+    def problems(self, **variables: str) -> list[str]:
+        with pytest.raises(InvalidValue) as caught:
+            self.load(**variables)
+        return str(caught.value).splitlines()
+
+    def origin(self, name: str, **variables: str) -> tuple[str, str]:
+        return next((row.value, row.origin) for row in self.load(**variables).explain() if row.name == name)
+
+    def set(self, name: str, value: str, **variables: str) -> Configuration:
+        return set_value(name, value, environ=self.environ | variables, cwd=self.cwd)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_without_any_file_everything_has_its_default(place: Place) -> None:
+    found = place.load()
+
+    assert found.profile == "main"
+    assert found.database == str(place.home / "main" / "keryx.db")
+    assert found.output_dir == place.home / "main" / "output"
+    assert (found.model, found.workspace, found.project_file) == (None, None, None)
+    assert (found.timezone, found.turns_max) == ("UTC", 64)
+    assert found.webhook == WebhookSettings(enabled=False, host="127.0.0.1", port=8460)
+    assert found.settings.reset.default == ResetPolicy()
+    assert found.settings.welcome is not None
+    assert {row.origin for row in found.explain()} == {"default"}
+    assert not place.home.exists()
+
+
+def test_without_a_file_the_yaml_library_is_not_loaded(place: Place) -> None:
+    program = "import sys, keryx.config_load as c; c.load_config(); assert 'ruamel.yaml' not in sys.modules"
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), **place.environ}
+    subprocess.run([sys.executable, "-c", program], env=environ, cwd=place.cwd, check=True)
+
+
+def test_without_a_home_of_ours_the_system_s_folders_are_taken(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+    found = load_config({"KERYX_PROFILE": "work"}, place.cwd)
+
+    assert found.config_dir == tmp_path / "config" / "keryx" / "work"
+    assert found.database == str(tmp_path / "data" / "keryx" / "work" / "keryx.db")
+
+
+def test_the_stronger_source_wins_and_is_named(place: Place) -> None:
+    assert place.origin("model") == ("none", "default")
+    place.write(place.project_file, "# ours\nmodel: from:project\n")
+    assert place.origin("model") == ("from:project", f"{place.project_file}:2")
+    place.write(place.user_file, "model: from:user\n")
+    assert place.origin("model") == ("from:user", f"{place.user_file}:1")
+    place.write(place.secrets_file, "\nKERYX_MODEL=from:secrets\n")
+    assert place.origin("model") == ("from:secrets", f"{place.secrets_file}:2")
+    assert place.origin("model", KERYX_MODEL="from:env") == ("from:env", "KERYX_MODEL")
+    assert place.origin("model", KERYX_MODEL="") == ("from:secrets", f"{place.secrets_file}:2")
+    assert place.load().project_file == place.project_file
+
+
+def test_every_value_of_a_file_arrives(place: Place) -> None:
+    place.write(
+        place.user_file,
+        """\
+database: kept/here.db
+model: openai:gpt-5
+timezone: Europe/Rome
+workspace: ~/work
+welcome: |
+  Hello,
+  you.
+scope: {dm: person, group: user, thread: user}
+reset:
+  mode: both
+  idle_minutes: 90
+  at_hour: 0
+  on:
+    telegram: {mode: none}
+    dm: {at_hour: 5}
+    telegram:group: {mode: idle, idle_minutes: 10}
+busy:
+  mode: collect
+  on:
+    discord: steer
+    matrix:!abc:example.org: interrupt
+pairing: [telegram, discord, telegram]
+personalities:
+  pirate: Speak like one.
+  plain: none
+turns_max: 8
+log: {level: debug, format: json}
+webhook: {enabled: yes, host: "::1", port: "0", callback: "https://example.org/in"}
+""",
+    )
+    found = place.load(KERYX_WEBHOOK_SECRET="whsec_x")
+
+    assert found.database == str(place.home / "main" / "kept" / "here.db")
+    assert found.model == "openai:gpt-5"
+    assert found.workspace == Path.home() / "work"
+    assert found.webhook == WebhookSettings(
+        enabled=True, host="::1", port=0, callback="https://example.org/in", secret="whsec_x"
+    )
+    assert (found.turns_max, found.log.level, found.log.format) == (8, "debug", "json")
+    settings = found.settings
+    assert settings.welcome == "Hello,\nyou.\n"
+    assert (settings.scope.dm, settings.scope.group, settings.scope.thread) == ("person", "user", "user")
+    assert settings.pairing_platforms == {"telegram", "discord"}
+    assert settings.personalities == {"pirate": Personality(name="pirate", text="Speak like one.")}
+    assert settings.busy.mode_for(Source(platform="discord", chat_id="1", chat_type="dm")) == "steer"
+    room = Source(platform="matrix", chat_id="!abc:example.org", chat_type="group")
+    assert settings.busy.mode_for(room) == "interrupt"
+    assert settings.busy.default == "collect"
+
+
+def test_a_reset_policy_takes_what_it_leaves_out_from_everywhere(place: Place) -> None:
+    place.write(
+        place.user_file,
+        """\
+timezone: Asia/Tokyo
+reset:
+  mode: daily
+  at_hour: 0
+  on:
+    telegram: {mode: none}
+    dm: {at_hour: 5}
+    telegram:group: {mode: idle, idle_minutes: 10}
+""",
+    )
+    reset = place.load().settings.reset
+
+    assert reset.default == ResetPolicy(mode="daily", at_hour=0, zone="Asia/Tokyo")
+    assert reset.resolve("telegram", "dm").mode == "none"
+    assert reset.resolve("signal", "dm") == ResetPolicy(mode="daily", at_hour=5, zone="Asia/Tokyo")
+    assert reset.resolve("telegram", "group") == ResetPolicy(
+        mode="idle", idle_minutes=10, at_hour=0, zone="Asia/Tokyo"
+    )
+
+
+def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
+    found = place.load(
+        KERYX_SCOPE_DM="platform",
+        KERYX_PAIRING="telegram, signal,",
+        KERYX_WELCOME="none",
+        KERYX_DATABASE="here.db",
+        KERYX_WEBHOOK_ENABLED="off",
+        KERYX_SESSION_ID="20260101_000000_00000000",
+        KERYX_SERVICE_HOST="10.0.0.1",
+    )
+    assert found.settings.scope.dm == "platform"
+    assert found.settings.pairing_platforms == {"telegram", "signal"}
+    assert found.settings.welcome is None
+    assert found.database == str(place.cwd / "here.db")
+
+
+def test_profiles_share_nothing(place: Place) -> None:
+    place.write(place.user_file, "model: of:main\n")
+    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n")
+
+    main, work = place.load(), place.load(KERYX_PROFILE="work")
+
+    assert (main.model, work.model) == ("of:main", None)
+    assert (main.webhook.secret, work.webhook.secret) == ("x", None)
+    assert (work.profile, work.settings.profile) == ("work", "work")
+    folders = [(found.config_dir, found.data_dir, found.database, found.output_dir) for found in (main, work)]
+    assert not set(folders[0]) & set(folders[1])
+
+
+@pytest.mark.parametrize("profile", ["../main", "Main", "a b", "x" * 33])
+def test_a_profile_that_is_no_name_of_a_folder_is_refused(place: Place, profile: str) -> None:
+    [problem] = place.problems(KERYX_PROFILE=profile)
+    assert problem.startswith("KERYX_PROFILE: the profile ")
+
+
+def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
+    place.write(place.project_file, "timezone: Europe/Rom\nscop: {}\n")
+    place.write(place.user_file, "scope:\n  dm: chats\n  grup: chat\nturns_max: many\n")
+    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET\nKERYX_FOO=1\nKERYX_HOME=/tmp\nKERYX_PROFILE=x\n")
+
+    said = place.problems(KERYX_LOG_LEVEL="loud", KERYX_MODLE="x", KERYX_RESET_ON_TELEGRAM_MODE="idle")
+
+    project, user, env = place.project_file, place.user_file, place.secrets_file
+    assert said[0].startswith(
+        f"{project}:1: timezone: time zone 'Europe/Rom' is not known: did you mean Europe/Rome"
+    )
+    assert said[1:] == [
+        f"{project}:2: there is no setting 'scop'; did you mean scope?",
+        f"{user}:2: scope.dm: 'chats' is not known; use one of chat, platform, person",
+        f"{user}:3: there is no setting 'scope.grup'; did you mean scope.group?",
+        f"{user}:4: turns_max: 'many' does not fit; write a whole number from 1 to 10000",
+        f"{env}:1: this is no variable; write NAME=value",
+        f"{env}:2: there is no setting KERYX_FOO; remove the line",
+        f"{env}:3: KERYX_HOME says where this file is; set it in the environment",
+        f"{env}:4: profile: no file can say this; set the environment variable KERYX_PROFILE",
+        "KERYX_LOG_LEVEL: log.level: 'loud' is not known; use one of debug, info, warning, error",
+        "KERYX_MODLE: there is no setting KERYX_MODLE; did you mean KERYX_MODEL?",
+        f"KERYX_RESET_ON_TELEGRAM_MODE: no variable can set reset.on.<where>.mode; write it into {user}",
+    ]
+
+
+WRONG_FILES = {
+    "a list": ("- a\n", ":1: the file must hold settings by name: profile, database"),
+    "a word": ("hello\n", ":1: the file must hold settings by name"),
+    "no YAML": ("model: a\nscope: [\n", ":3: this is not YAML: "),
+    "two documents": ("model: a\n---\nmodel: b\n", ":2: this is not YAML: "),
+    "a tab": ("scope:\n\tdm: chat\n", ":2: this is not YAML: "),
+    "a control character": ("model: \x01\n", ": this is not YAML"),
+    "too deep": ("[" * 5000, "this is not YAML"),
+    "twice": ("model: a\nturns_max: 2\nmodel: b\n", ":3: model stands in line 1 too; keep one"),
+    "a key that is none": ("? [a]\n: b\n", ":1: a name is expected before the colon"),
+    "a section with a value": (
+        "model: a\nscope: chat\n",
+        ":2: scope must hold settings by name: dm, group, thread",
+    ),
+    "a value with a section": ("model: {a: b}\n", ":1: model: one value is expected here, and more is given"),
+    "a list for a text": ("model: [a]\n", ":1: model: a list is given; write one text"),
+    "nothing for a number": (
+        "turns_max:\n",
+        ":1: turns_max: the value is empty; write one, or remove the line",
+    ),
+    "dots": (
+        "scope.dm: chat\n",
+        ":1: there is no setting 'scope.dm'; write dm on a line of its own, indented under",
+    ),
+    "the wrong level": (
+        "idle_minutes: 3\n",
+        ":1: there is no setting 'idle_minutes'; did you mean reset.idle_minutes?",
+    ),
+    "nothing like it": (
+        "scope:\n  xyz: 3\n",
+        ":2: there is no setting 'scope.xyz'; here may stand dm, group, thread",
+    ),
+    "a slip in the depth": (
+        "reset:\n  on:\n    dm:\n      mod: idle\n",
+        ":4: there is no setting 'reset.on.dm.mod'; did you mean reset.on.dm.mode?",
+    ),
+    "a secret": (
+        "webhook:\n  secret: x\n",
+        ":2: webhook.secret: this is a secret and must not stand here; write",
+    ),
+    "a password": (
+        "database: postgresql://me:pw@h/d\n",
+        ":1: database: this holds a password and must not stand here;",
+    ),
+    "a profile": (
+        "profile: x\n",
+        ":1: profile: no file can say this; set the environment variable KERYX_PROFILE",
+    ),
+    "another store": (
+        "database: mysql://h/d\n",
+        ":1: database: this is no store; write a path, sqlite:///path or",
+    ),
+    "a callback": (
+        "webhook: {callback: 'ftp://h'}\n",
+        ":1: webhook.callback: this cannot be posted to; write http",
+    ),
+    "its port": (
+        "webhook: {callback: 'http://h:x'}\n",
+        ":1: webhook.callback: this cannot be posted to; write http",
+    ),
+    "a switch": (
+        "webhook: {enabled: maybe}\n",
+        ":1: webhook.enabled: 'maybe' is neither; write true or false",
+    ),
+    "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
+    "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
+    "no chat": ("busy: {on: {'telegram:': steer}}\n", "'telegram:' names no chat"),
+    "two words": ("personalities: {'a b': text}\n", "the personality's name 'a b' must be one word"),
+    "an escape": ('model: "\\0"\n', ":1: model: the text holds control characters; write it without them"),
+}
+
+
+@pytest.mark.parametrize(("text", "sentence"), WRONG_FILES.values(), ids=WRONG_FILES)
+def test_a_wrong_file_is_told_with_its_line(place: Place, text: str, sentence: str) -> None:
+    place.write(place.user_file, text)
+    [problem] = place.problems()
+    assert problem.startswith(f"{place.user_file}:")
+    assert sentence in problem
+    assert "pw" not in problem
+
+
+def test_a_file_may_be_empty_or_say_nothing_yet(place: Place) -> None:
+    place.write(place.project_file, "")
+    place.write(place.user_file, "# later\nscope:\nmodel:\npairing:\n")
+    assert place.load().model is None
+    assert place.load().settings.pairing_platforms == frozenset()
+
+
+def test_aliases_cannot_make_a_file_endless(place: Place) -> None:
+    place.write(place.user_file, "reset: &all\n  mode: idle\n  on:\n    telegram: *all\n")
+    [problem] = place.problems()
+    assert problem.startswith(f"{place.user_file}:3: there is no setting 'reset.on.telegram.on'; ")
+
+
+def test_files_that_cannot_be_read_are_named(place: Place) -> None:
+    place.user_file.mkdir(parents=True)
+    place.secrets_file.mkdir(parents=True)
+    assert place.problems() == [
+        f"{place.user_file}: cannot be read: Is a directory",
+        f"{place.secrets_file}: cannot be read: Is a directory",
+    ]
+
+
+def test_files_in_another_encoding_are_named(place: Place) -> None:
+    for path in (place.user_file, place.secrets_file):
+        place.write(path, "")
+        path.write_bytes(b"model: a\nwelcome: \xff\n")
+    assert place.problems() == [
+        f"{place.user_file}:2: this is not UTF-8; save the file in that encoding",
+        f"{place.secrets_file}: this is not UTF-8; save the file in that encoding",
+    ]
+
+
+@pytest.mark.parametrize("line", ["database: x.db", "pairing: [telegram]", "webhook: {host: 0.0.0.0}"])
+def test_a_project_cannot_lead_conversations_elsewhere(place: Place, line: str) -> None:
+    place.write(place.project_file, line + "\n")
+    [problem] = place.problems()
+    assert problem.startswith(f"{place.project_file}:1: ")
+    assert problem.endswith(f"a project must not decide this; write it into {place.user_file}")
+
+
+def test_a_folder_that_may_not_be_looked_into_holds_no_project(place: Place, tmp_path: Path) -> None:
+    too_long = tmp_path / ("x" * 300)
+    assert load_config(place.environ, too_long).project_file is None
+
+
+def test_a_workspace_counts_from_the_file_it_stands_in(place: Place) -> None:
+    place.write(place.project_file, "workspace: here\n")
+    assert place.load().workspace == place.project / "here"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> None:
+    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n", mode=mode)
+    assert place.problems() == [
+        f"{place.secrets_file}: others may read these secrets (mode {mode:04o}); run: chmod 600 {place.secrets_file}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "secret"),
+    [
+        ("KERYX_WEBHOOK_SECRET=plain", "plain"),
+        ("export KERYX_WEBHOOK_SECRET = spaced ", "spaced"),
+        ("KERYX_WEBHOOK_SECRET='a # b'  # why", "a # b"),
+        ('KERYX_WEBHOOK_SECRET="a=b"', "a=b"),
+        ("KERYX_WEBHOOK_SECRET=a#b # why", "a#b"),
+        ("KERYX_WEBHOOK_SECRET=", None),
+        ("# KERYX_WEBHOOK_SECRET=x", None),
+        ("OPENAI_API_KEY=not ours", None),
+    ],
+)
+def test_secrets_are_read_as_shells_write_them(place: Place, line: str, secret: str | None) -> None:
+    place.write(place.secrets_file, f"\n{line}\n", mode=0o400)
+    assert place.load().webhook.secret == secret
+
+
+def test_secrets_are_never_shown(place: Place) -> None:
+    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=tell-nobody\n")
+    assert place.origin("webhook.secret") == ("set", f"{place.secrets_file}:1")
+
+    addresses = ["postgresql://me:tell-nobody@h/d", "postgresql://me@h/d?password=tell-nobody&x=1"]
+    for address in addresses:
+        found = place.load(KERYX_DATABASE=address)
+        assert found.database == address
+        assert "tell-nobody" not in repr(found)
+        assert "tell-nobody" not in str(found.explain())
+    assert place.origin("database", KERYX_DATABASE=addresses[0])[0] == "postgresql://me:***@h/d"
+    assert place.origin("database", KERYX_DATABASE=addresses[1])[0] == "postgresql://me@h/d?password=***&x=1"
+    assert place.origin("webhook.secret", KERYX_PROFILE="work") == ("not set", "default")
+
+
+def test_a_value_is_set_in_place_and_the_comments_stay(place: Place) -> None:
+    place.write(
+        place.user_file,
+        """\
+# My settings.
+model: 'a:b'   # the cheap one
+
+reset:
+  # at night
+  mode: daily
+pairing:
+  - telegram  # friends
+""",
+        mode=0o640,
+    )
+    place.set("model", "c:d")
+    place.set("reset.at_hour", "5")
+    place.set("reset.on.telegram:dm.mode", "none")
+    place.set("busy.on.matrix:!a.b:example.org", "steer")
+    place.set("personalities.poet", "In verse.\nAlways.")
+    found = place.set("pairing", "telegram,signal")
+
+    assert (
+        place.user_file.read_text()
+        == """\
+# My settings.
+model: 'c:d'   # the cheap one
+
+reset:
+  # at night
+  mode: daily
+  at_hour: 5
+  on:
+    telegram:dm:
+      mode: none
+pairing:
+  - telegram
+  - signal
+busy:
+  on:
+    matrix:!a.b:example.org: steer
+personalities:
+  poet: |-
+    In verse.
+    Always.
+"""
+    )
+    assert place.user_file.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in place.user_file.parent.iterdir()] == ["config.yaml"]
+    assert found.explain() == place.load().explain()
+    assert found.settings.reset.resolve("telegram", "dm").mode == "none"
+
+
+def test_the_first_value_makes_the_file_for_its_owner_alone(place: Place) -> None:
+    place.set("workspace", "here")
+    assert place.user_file.read_text() == f"workspace: {place.cwd / 'here'}\n"
+    assert place.user_file.stat().st_mode & 0o777 == 0o600
+    place.set("workspace", "none")
+    assert place.load().workspace is None
+
+
+def test_a_file_of_comments_keeps_them(place: Place) -> None:
+    place.write(place.user_file, "# one\n# two")
+    place.set("turns_max", "3")
+    assert place.user_file.read_text() == "# one\n# two\nturns_max: 3\n"
+
+
+def test_a_wrong_value_can_be_set_right(place: Place) -> None:
+    place.write(place.user_file, "turns_max: many\n")
+    assert place.set("turns_max", "3").turns_max == 3
+
+
+REFUSED = {
+    "unknown": ("scope.dn", "chat", "there is no setting 'scope.dn'; did you mean scope.dm?"),
+    "unlike anything": ("qqq", "chat", "there is no setting 'qqq'; here may stand profile, database"),
+    "no name": ("personalities.", "x", "there is no setting 'personalities.'"),
+    "wrong": ("scope.dm", "chats", "scope.dm: 'chats' is not known; use one of chat, platform, person"),
+    "a wrong place": ("reset.on.a:b.mode", "idle", "chat_type 'b': use one of"),
+    "a secret": (
+        "webhook.secret",
+        "x",
+        "webhook.secret: this is a secret; write KERYX_WEBHOOK_SECRET=… into ",
+    ),
+    "a password": ("database", "postgresql://a:pw@h/d", "database: this holds a password"),
+    "the profile": (
+        "profile",
+        "x",
+        "profile: no file can say this; set the environment variable KERYX_PROFILE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_would_not_load_is_not_written(place: Place, name: str, value: str, sentence: str) -> None:
+    place.write(place.user_file, "model: a\n")
+    with pytest.raises(InvalidValue, match=re.escape(sentence)):
+        place.set(name, value)
+    assert place.user_file.read_text() == "model: a\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("scope: [\n", ":2: this is not YAML"),
+        ("scope: chat\n", "scope must hold settings by name; correct it first"),
+        ("- a\n", "the file must hold settings by name; correct it first"),
+        ("unknown: 1\n", ":1: there is no setting 'unknown'"),
+        ("welcome: 2026-99-99\n", "cannot be changed in place; edit it"),
+    ],
+)
+def test_a_broken_file_is_not_made_worse(place: Place, text: str, sentence: str) -> None:
+    place.write(place.user_file, text)
+    with pytest.raises(InvalidValue, match=re.escape(sentence)):
+        place.set("scope.dm", "platform")
+    assert place.user_file.read_text() == text
+
+
+def test_a_failed_write_changes_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    with pytest.raises(InvalidValue, match=r"cannot be written: .*nothing was changed"):
+        replace_file(tmp_path / "there", "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_link_to_the_file_stays_a_link(place: Place, tmp_path: Path) -> None:
+    place.write(tmp_path / "dotfiles.yaml", "model: a\n")
+    place.user_file.parent.mkdir(parents=True)
+    place.user_file.symlink_to(tmp_path / "dotfiles.yaml")
+    place.set("model", "b")
+    assert place.user_file.is_symlink()
+    assert (tmp_path / "dotfiles.yaml").read_text() == "model: b\n"
+
+
+def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERYX_HOME", str(place.home))
+    monkeypatch.chdir(place.cwd)
+    place.write(place.project_file, "model: a\n")
+    assert load_config().model == "a"
+    assert find_folders().user_file == place.user_file
+
+
+ROW = re.compile(r"^\| `([^`]+)` \| (\S+) \| (.+?) \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_reference_says_what_the_table_says(place: Place) -> None:
+    defaults = {row.name: row.value for row in place.load().explain()}
+    defaults["database"] = "keryx.db"
+
+    def expected(setting: Setting[object]) -> tuple[str, str, str, str]:
+        default = defaults.get(setting.name)
+        variable = f"`{setting.variable}`" if setting.variable else "–"
+        return setting.name, variable, f"`{default}`" if default else "–", setting.help
+
+    text = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
+    assert ROW.findall(text) == [expected(setting) for setting in TABLE]
+
+
+def test_every_value_that_is_shown_can_be_set(place: Place) -> None:
+    shown = {row.name: row.value for row in place.load().explain()}
+    for name in shown.keys() - {"profile", "webhook.secret"}:
+        place.set(name, shown[name])
+    assert {row.name: row.value for row in place.load().explain()} == shown
