@@ -67,13 +67,11 @@ def test_the_version_is_the_package_s(
     assert CliRunner().invoke(app, [argument]).output == f"keryx {keryx.__version__}\n"
 
 
-def test_without_arguments_the_help_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["keryx"])
+def test_the_help_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["keryx", "--help"])
     with pytest.raises(SystemExit):
         main()
-    assert "Usage: keryx" in capsys.readouterr().err
+    assert "Usage: keryx" in capsys.readouterr().out
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

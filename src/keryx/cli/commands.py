@@ -1,21 +1,37 @@
 """The table of commands: each noun's module adds its own here.
 
-Every command's help ends with an example; a test reads it.
+Every command's help ends with an example; a test reads it. What a command needs is imported when it runs: ``--help``
+loads no store, no platform and nothing that draws.
 """
 
-from typing import Annotated
+import importlib
+import sys
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import keryx
+from keryx.cli import config
+from keryx.config import Configuration
+from keryx.config_load import load_config
+from keryx.errors import KeryxError
 
 HELP = """The session layer of an AI agent: knows which conversation a message belongs to, keeps it for good,
 and brings every answer back to the right place.
 
-Example:  keryx --version
+Without a command it opens a chat in this terminal.
+
+Example:  keryx --print "What did we say about the hotel?"
 """
 
-app = typer.Typer(name="keryx", no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=HELP)
+app = typer.Typer(
+    name="keryx", invoke_without_command=True, add_completion=False, rich_markup_mode=None, help=HELP
+)
+app.add_typer(config.app)
+
+Resume = Annotated[
+    str | None, typer.Option("--resume", "-r", help="Go on with a conversation, by name, number or id.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
@@ -26,10 +42,61 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer call
 
 @app.callback()
 def keryx_command(
+    context: typer.Context,
     *,
-    version: Annotated[
+    say: Annotated[
+        str | None,
+        typer.Option(
+            "--print", "-p", help="Say this, print the answer and leave; - reads it from the input."
+        ),
+    ] = None,
+    resume: Resume = None,
+    version: Annotated[  # noqa: ARG001 - answered by its callback
         bool,
         typer.Option("--version", "-V", is_eager=True, callback=_print_version, help="Print the version."),
     ] = False,
 ) -> None:
-    """Stand for the options before any command."""
+    """Open a chat, or print one answer, where no command is given."""
+    if context.invoked_subcommand is not None:
+        return
+    if say is None and sys.stdin.isatty():
+        _run("chat", resume=resume)
+        return
+    text = sys.stdin.read() if say in (None, "-") else say
+    if not text or not text.strip():
+        _fail("there is nothing to say: give a text, or write one to the input")
+    _run("print_answer", text=text, resume=resume)
+
+
+@app.command(help="Chat in this terminal.\n\nExample:  keryx chat --resume Rome")
+def chat(*, resume: Resume = None) -> None:
+    """Chat in this terminal."""
+    _run("chat", resume=resume)
+
+
+@app.command(help="Run a gateway until Ctrl-C or SIGTERM.\n\nExample:  keryx serve")
+def serve() -> None:
+    """Run a gateway."""
+    _run("serve")
+
+
+@app.command(help="Show who works on the store, and what each holds.\n\nExample:  keryx nodes --json")
+def nodes(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+    """Show who holds what."""
+    _run("nodes", as_json=as_json)
+
+
+def _run(name: str, **options: Any) -> None:
+    """Run one of ``cli.running`` with the configuration, and leave with its exit code."""
+    try:
+        configuration: Configuration = load_config()
+        code: int = getattr(importlib.import_module("keryx.cli.running"), name)(configuration, **options)
+    except KeryxError as error:
+        _fail(str(error))
+    raise typer.Exit(code)
+
+
+def _fail(sentence: str) -> NoReturn:
+    for line in sentence.splitlines():
+        typer.echo(f"keryx: {line}", err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,133 @@
+"""Wiring: from a configuration to a running system. The one place that knows concrete classes."""
+
+import asyncio
+import importlib
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from keryx.agents.agent import Agent
+from keryx.agents.guide import Guide
+from keryx.clock import SystemClock
+from keryx.config import Configuration
+from keryx.errors import InvalidValue
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
+from keryx.library.indexing import Indexer
+from keryx.platforms.adapter import Adapter
+from keryx.platforms.webhook.wire import Secret
+from keryx.store.database import Database
+from keryx.store.opening import open_database
+from keryx.tools.state import state_tools
+from keryx.tools.tool import Toolbox
+from keryx.transactions.program_session import enter_store
+
+INDEX_LOOK_SECONDS = 60.0
+GUIDE = "the built-in guide (this version cannot talk to a model yet)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What a process works with: where, who answers, with which tools, through which accounts."""
+
+    desk: Desk
+    agent: Agent
+    toolbox: Toolbox
+    adapters: Sequence[Adapter]
+    turns_max: int
+    who: str
+    """Who answers, as people are told."""
+
+
+@asynccontextmanager
+async def open_system(configuration: Configuration) -> AsyncIterator[System]:
+    """Open the store, make it where there is none, and keep its search index up to date until the end."""
+    configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    database = await asyncio.to_thread(open_database, configuration.database)
+    try:
+        await database.write(lambda tx: enter_store(tx, person_id=None))
+        indexer = Indexer(database, configuration.database)
+        indexing = asyncio.create_task(_note_changes(database, indexer))
+        try:
+            ids = Ids()
+            adapters = make_adapters(configuration)
+            desk = Desk(
+                database=database,
+                settings=configuration.settings,
+                ids=ids,
+                clock=SystemClock(),
+                holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
+                platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
+            )
+            yield System(
+                desk=desk,
+                agent=Guide(),
+                toolbox=Toolbox(state_tools(database)),
+                adapters=adapters,
+                turns_max=configuration.turns_max,
+                who=GUIDE,
+            )
+        finally:
+            indexing.cancel()
+            await asyncio.gather(indexing, return_exceptions=True)
+            await indexer.stop()
+    finally:
+        await database.close()
+
+
+async def serve(configuration: Configuration, *, ready: Callable[[System], None]) -> None:
+    """Run a gateway until the process is asked to end; then finish or hand back what runs."""
+    async with open_system(configuration) as system:
+        gateway = Gateway(
+            system.desk, system.agent, system.toolbox, system.adapters, turns_max=system.turns_max
+        )
+        await gateway.start()
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):  # where there are no signals, Ctrl-C raises
+                loop.add_signal_handler(number, ended.set)
+        ready(system)
+        waits = [asyncio.create_task(ended.wait()), asyncio.create_task(gateway.wait())]
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+            await gateway.stop()
+
+
+def make_adapters(configuration: Configuration) -> list[Adapter]:
+    """Return the adapters of the platforms that are configured; each one's module is imported only then."""
+    adapters: list[Adapter] = []
+    webhook = configuration.webhook
+    if webhook.enabled:
+        if webhook.secret is None:
+            raise InvalidValue(
+                "webhook.enabled: the platform needs a secret; write KERYX_WEBHOOK_SECRET=whsec_… into "
+                f"{configuration.config_dir / '.env'} (mode 0600)"
+            )
+        module = importlib.import_module("keryx.platforms.webhook.adapter")
+        settings = module.WebhookSettings(
+            secrets=tuple(map(Secret.parse, webhook.secret.split())),
+            host=webhook.host,
+            port=webhook.port,
+            callback=webhook.callback,
+        )
+        adapters.append(module.WebhookAdapter(settings))
+    return adapters
+
+
+async def _note_changes(database: Database, indexer: Indexer) -> None:
+    """Let the index follow every commit, of whichever loop."""
+    while True:
+        since = database.change_no
+        indexer.note()
+        await database.changed(since=since, timeout_seconds=INDEX_LOOK_SECONDS)

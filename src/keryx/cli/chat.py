@@ -1,0 +1,328 @@
+"""The terminal chat: what is typed is accepted like any message, and what the outbox says is shown.
+
+Nothing is done in any other way than through the store, so it works alone, beside a gateway and beside other
+terminals, and a chat that was killed goes on where it was. It tells nothing twice: a delivery is recorded as sent by
+the terminal that holds the account, after it stands on its screen.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from keryx.agents.agent import Agent
+from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
+from keryx.cli.chat_presence import Presence, TerminalAdapter
+from keryx.cli.chat_screen import Screen
+from keryx.cli.chat_speech import Speech
+from keryx.domain.access import Refused
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import TextPart, preview_of, text_of
+from keryx.domain.outbox import MAYBE_REPEATED_MARK
+from keryx.domain.part import MediaPart
+from keryx.domain.route import Address
+from keryx.domain.source import LOCAL_CLI
+from keryx.domain.turn import TurnId
+from keryx.errors import InvalidValue, StoreUnavailable
+from keryx.gateway.desk import Desk
+from keryx.tools.tool import Toolbox
+from keryx.transactions.accept_message import accept_message
+from keryx.views.said import EndedTurn, Heard, Look, Place, Since, Spoken, find_end, find_name, look, start
+
+LOOK_SECONDS: Final = 1.0
+LEAVE_SECONDS: Final = 2.0
+"""How long an answer that is being written may still take when the person leaves; then it waits for the next start."""
+_ENDS: Final = {
+    "stopped": "(stopped)",
+    "failed": "(that failed; it is tried again)",
+    "lost": "(interrupted; it is tried again)",
+}
+
+
+async def chat(
+    desk: Desk,
+    agent: Agent,
+    toolbox: Toolbox,
+    *,
+    who: str,
+    resume: str | None = None,
+    history: Path | None = None,
+) -> int:
+    """Talk at this terminal until the person leaves, and return the exit code.
+
+    ``who`` names who answers; ``resume`` a conversation to go on with; ``history`` the file that keeps what was typed.
+    """
+    screen = Screen(Console(highlight=False))
+    room = Room(desk, screen)
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    keyboard: Input = (
+        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt)
+        if at_terminal
+        else Lines()
+    )
+    screen.write_with(keyboard.write)
+    adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
+    with _keys(room) if at_terminal else nullcontext():
+        async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
+            await _talk(room, presence, keyboard, who=who, resume=resume)
+            if at_terminal:
+                await room.say_how_to_go_on()
+            await keyboard.written()
+    return 0
+
+
+@contextmanager
+def _keys(room: "Room") -> Iterator[None]:
+    """Let Ctrl-C stop an answer also while nobody reads the keyboard, and every other key wait until somebody does."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, room.interrupt)
+    try:
+        with quiet_keys():
+            yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> None:
+    """Show and accept until the input ends; then finish what is under way."""
+    is_person = isinstance(keyboard, Keyboard)
+    room.screen.greet(who)
+    await room.begin()
+    if resume:
+        await room.say(f"/resume {resume}")
+    watching = asyncio.create_task(room.watch(presence, keyboard))
+    reading = asyncio.create_task(_read(room, keyboard))
+    try:
+        await asyncio.wait({watching, reading}, return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            watching.result()
+        reading.result()
+        if is_person:
+            await presence.end_turns(LEAVE_SECONDS)
+        room.is_leaving = True
+        room.wake()
+        await asyncio.wait({watching}, timeout=LEAVE_SECONDS if is_person else None)
+        if watching.done():
+            watching.result()
+    finally:
+        for task in (watching, reading):
+            task.cancel()
+        await asyncio.gather(watching, reading, return_exceptions=True)
+        room.close()
+
+
+async def _read(room: "Room", keyboard: Input) -> None:
+    while (text := await keyboard.read()) is not None:
+        if text.strip():
+            await room.say(text)
+
+
+class Room:
+    """A conversation as one terminal sees it."""
+
+    def __init__(self, desk: Desk, screen: Screen) -> None:
+        self._desk = desk
+        self.screen = screen
+        self.place = Place(source=LOCAL_CLI, settings=desk.settings)
+        self.is_leaving = False
+        self._speech = Speech(screen.answer)
+        self._since = Since(after=0)
+        self._seen: set[int] = set()
+        self._look: Look | None = None
+        self._own_refs: set[str] = set()
+        self._shown: dict[str, asyncio.Event] = {}
+        self._is_closed = False
+        self._woken = asyncio.Event()
+        self._listening: tuple[str, asyncio.Task[None]] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Take the place from which on everything is news."""
+        self._since = await self._desk.database.read(lambda tx: start(tx, self.place))
+        self._seen = set(self._since.seen)
+
+    async def say(self, text: str) -> None:
+        """Let a line be accepted, be it a message or a command."""
+        desk = self._desk
+        inbound = Inbound(source=self.place.source, ref=desk.ids.token(), parts=(TextPart(text=text),))
+        self._own_refs.add(inbound.ref)
+        try:
+            outcome = await desk.insist(
+                lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids),
+                what="the terminal",
+            )
+        except InvalidValue as error:
+            self.screen.note(str(error))
+            return
+        if isinstance(outcome, Refused):
+            self.screen.note("That was not accepted: the owner of this profile is blocked.")
+
+    def interrupt(self) -> bool:
+        """Stop the running turn, if there is one; say whether there was."""
+        if self._look is None or self._look.turn is None:
+            return False
+        if self._stopping is None or self._stopping.done():
+            self._stopping = asyncio.create_task(self.say("/stop"))
+        return True
+
+    @property
+    def status(self) -> str:
+        """What goes on, in a line."""
+        seen = self._look
+        if seen is None or (seen.turn is None and not seen.queued):
+            return " Ready."
+        queued = f" · {seen.queued} waiting" if seen.queued else ""
+        if seen.turn is None:
+            return f" Waiting{queued}"
+        if seen.turn.state == "waiting":
+            return f" Waiting for your word: /approve or /deny{queued}"
+        return f" Writing …{queued} · Ctrl-C stops"
+
+    async def watch(self, presence: Presence, keyboard: Input) -> None:
+        """Show what is news, and have done what is to be done, until everything is at rest after leaving."""
+        database = self._desk.database
+        while True:
+            since = database.change_no
+            self._woken.clear()
+            try:
+                seen = await self._look_around(presence)
+                await presence.act_on(seen)
+            except StoreUnavailable as error:
+                self.screen.note(f"The store is away: {error}")
+                await self._desk.pace.sleep(LOOK_SECONDS)
+                continue
+            keyboard.refresh()
+            if self.is_leaving and self._may_leave(seen, presence, keyboard):
+                return
+            await self._wait(since)
+
+    def wake(self) -> None:
+        """Look again now."""
+        self._woken.set()
+
+    async def shown(self, key: str) -> bool:
+        """Return when a delivery stands on the screen; False when it never will."""
+        if not self._is_closed:
+            await self._shown.setdefault(key, asyncio.Event()).wait()
+        return not self._is_closed
+
+    def close(self) -> None:
+        """Show nothing more."""
+        self._is_closed = True
+        for event in self._shown.values():
+            event.set()
+        if self._listening is not None:
+            self._listening[1].cancel()
+
+    async def say_how_to_go_on(self) -> None:
+        """Tell the name by which the conversation is resumed."""
+        session_id = None if self._look is None else self._look.session_id
+        if self._look is None or session_id is None:
+            return
+        if self._look.queued:
+            self.screen.note("What is not answered yet is answered at the next start, or by a gateway.")
+        title = await self._desk.database.read(lambda tx: find_name(tx, session_id))
+        named = f" ({title})" if title else ""
+        self.screen.note(f"To go on: keryx chat --resume {session_id}{named}")
+
+    def _may_leave(self, seen: Look, presence: Presence, keyboard: Input) -> bool:
+        """Say whether all is shown and recorded; a person who leaves does not wait for answers, a script does."""
+        is_recorded = not (presence.records and seen.unfinished)
+        return is_recorded and (isinstance(keyboard, Keyboard) or seen.is_at_rest)
+
+    async def _wait(self, since: int) -> None:
+        news = asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS))
+        woken = asyncio.create_task(self._woken.wait())
+        try:
+            await asyncio.wait({news, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (news, woken):
+                task.cancel()
+            await asyncio.gather(news, woken, return_exceptions=True)
+
+    async def _look_around(self, presence: Presence) -> Look:
+        place, since = self.place, replace(self._since, seen=frozenset(self._seen))
+        speaking = self._speech.turn_id
+        # Of one moment: a turn that has ended has its answer among what is said.
+        seen, ended = await self._desk.database.read(
+            lambda tx: (
+                look(tx, place, since),
+                None if speaking is None else find_end(tx, TurnId(speaking)),
+            )
+        )
+        self._since, self._look = seen.since, seen
+        if seen.session_id is not None:
+            self._listen_to(seen.session_id)
+        news: list[tuple[int, int, Heard | Spoken]] = [
+            *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
+            # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
+            *(
+                (each.created_at, 1, each)
+                for each in seen.spoken
+                if each.state != "ready" or not presence.records
+            ),
+        ]
+        for _, _, each in sorted(news, key=lambda item: (item[0], item[1], item[2].id)):
+            if isinstance(each, Heard):
+                self._show_heard(each)
+            else:
+                self._show_spoken(each)
+        if seen.turn is not None and seen.turn.said:
+            self._speech.so_far(seen.turn.id, seen.turn.said)
+        if speaking is not None and speaking == self._speech.turn_id and ended is not None:
+            self._end_speech(speaking, ended, seen)
+        return seen
+
+    def _end_speech(self, turn_id: int, ended: EndedTurn, seen: Look) -> None:
+        """Show the rest of what a turn said that has ended without an answer."""
+        if any(each.turn_id == turn_id for each in seen.spoken):
+            return  # its answer is on the way
+        if ended.state in _ENDS:
+            self._speech.end(turn_id, ended.text if ended.state == "stopped" else None)
+            self.screen.note(_ENDS[ended.state])
+        elif ended.state == "finished":
+            self._speech.flush()
+
+    def _show_spoken(self, spoken: Spoken) -> None:
+        self._seen.add(spoken.id)
+        lines = [text_of(spoken.parts)]
+        lines += [preview_of((part,)) for part in spoken.parts if isinstance(part, MediaPart)]
+        if spoken.maybe_repeated_at is not None:
+            lines.append(MAYBE_REPEATED_MARK)
+        text = "\n".join(line for line in lines if line)
+        if spoken.turn_id is not None and spoken.kind in ("reply", "copy", "scheduled"):
+            self._speech.end(spoken.turn_id, text)
+        else:
+            if spoken.turn_id is not None:
+                self._speech.end(spoken.turn_id, None)  # a question comes after what led to it
+            self.screen.tell(text)
+        self._shown.setdefault(spoken.idempotency_key, asyncio.Event()).set()
+
+    def _show_heard(self, heard: Heard) -> None:
+        here = Address.of(heard.source) == self.place.address
+        name = heard.source.user_name or heard.person or "somebody"
+        where = "another terminal" if here else f"{name}, {heard.source.describe()}"
+        self.screen.heard(
+            where, preview_of(heard.parts) if not text_of(heard.parts) else text_of(heard.parts)
+        )
+
+    def _listen_to(self, session_id: str) -> None:
+        """Hear what the turns of this process say in a session, as they say it."""
+        if self._listening is not None:
+            if self._listening[0] == session_id:
+                return
+            self._listening[1].cancel()
+        self._listening = (session_id, asyncio.create_task(self._listen(session_id)))
+
+    async def _listen(self, session_id: str) -> None:
+        async with self._desk.live.watch(session_id) as deltas:
+            while True:
+                delta = await deltas.get()
+                if delta.kind == "text":
+                    self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)

@@ -1,0 +1,80 @@
+"""What a terminal looks like: answers as Markdown, everything else in a line or two; plain text where there is none.
+
+Everything said is somebody's text: none of it is read as markup of the terminal's own, and no control character in it
+reaches the terminal.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.text import Text
+
+_FENCE: Final = re.compile(
+    r"( {0,3}(?:`{3,}|~{3,}).*?(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
+)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Return a text without the characters that would command the terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def keep_breaks(text: str) -> str:
+    """Return Markdown in which every line stays one: people and tools write lists without its marks."""
+    pieces = _FENCE.split(text)
+    pieces[::2] = [re.sub(r"(?<=\S)\n(?=\S)", "  \n", piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+class Screen:
+    """Where a conversation is shown."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._write: Callable[[str], None] | None = None
+
+    def write_with(self, write: Callable[[str], None]) -> None:
+        """Let somebody else write what is shown: who reads the keyboard knows where it may stand."""
+        self._write = write
+
+    def greet(self, who: str) -> None:
+        """Say who answers and what to do, in two lines."""
+        self._line(f"{who} answers here. /help lists the commands.", style="bold")
+        keys = "Enter sends, Alt-Enter starts a line, Ctrl-C stops an answer, Ctrl-D leaves."
+        self._line(keys if self._console.is_terminal else "Every line is a message; the end of input leaves.")
+
+    def answer(self, text: str) -> None:
+        """Show a piece of an answer."""
+        if not self._console.is_terminal:
+            self._line(text)
+            return
+        self._print(Markdown(keep_breaks(harmless(text)), hyperlinks=False), "")
+
+    def tell(self, text: str) -> None:
+        """Show what Keryx itself says, as it is written."""
+        self._line(text)
+
+    def heard(self, name: str, text: str) -> None:
+        """Show what somebody else said in this conversation."""
+        said = Text(f"{harmless(name)}: ", style="bold cyan").append(harmless(text), style="default")
+        self._print(said)
+
+    def note(self, text: str) -> None:
+        """Show something beside the conversation."""
+        self._line(text, style="dim")
+
+    def _line(self, text: str, *, style: str = "") -> None:
+        self._print(Text(harmless(text), style=style))
+
+    def _print(self, *shown: RenderableType) -> None:
+        soft_wrap = not self._console.is_terminal
+        if self._write is None:
+            self._console.print(*shown, sep="\n", soft_wrap=soft_wrap)
+            return
+        with self._console.capture() as written:
+            self._console.print(*shown, sep="\n", soft_wrap=soft_wrap)
+        self._write(written.get())

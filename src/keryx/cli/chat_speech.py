@@ -1,0 +1,114 @@
+"""An answer as it grows: what is complete of it is shown at once, and nothing of it twice.
+
+Pure but for the one function it shows with. What is shown is always the beginning of what the turn has said since its
+last step, so the stored answer can be compared with it and only the rest be shown.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+def complete_end(text: str, start: int = 0) -> int:
+    """Return where the last complete Markdown block after ``start`` ends; ``start`` itself where there is none.
+
+    A block is complete when a line that begins another one follows it, or when it is a code block that is closed.
+    """
+    end = at = start
+    fence: str | None = None
+    after_blank = False
+    while at < len(text):
+        newline = text.find("\n", at)
+        if newline < 0:
+            # The line may go on; but what does not begin with white space ends the block before it.
+            return at if after_blank and fence is None and not text[at].isspace() else end
+        line = text[at : newline + 1]
+        mark = _FENCE.match(line)
+        if fence is not None:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence, end = None, at + len(line)
+        elif not line.strip():
+            after_blank = True
+        else:
+            if after_blank and not line[0].isspace():
+                end = at
+            after_blank = False
+            fence = mark[1] if mark else None
+        at += len(line)
+    return end
+
+
+class Speech:
+    """What a turn says, shown block by block."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._turn_id: int | None = None
+        self._text = ""
+        self._shown = 0
+        self._is_live = False
+        self._left: dict[int, str] = {}
+        """What turns had said that others broke into: their answers go on from there."""
+
+    @property
+    def turn_id(self) -> int | None:
+        """Whose words they are; None when nobody speaks."""
+        return self._turn_id
+
+    def add(self, turn_id: int, *, offset: int, text: str) -> None:
+        """Take a piece of what is said since the last step; one after a gap is left for the end."""
+        is_known = not self._is_live and self._text.startswith(text)
+        if turn_id != self._turn_id or (offset == 0 and self._text and not is_known):
+            self._begin(turn_id)
+        self._is_live = True
+        if offset <= len(self._text):
+            self._grow(text[len(self._text) - offset :])
+
+    def so_far(self, turn_id: int, text: str) -> None:
+        """Take all that is said since the last step as far as the store knows, which is later than who hears it."""
+        if turn_id == self._turn_id and (self._is_live or self._text.startswith(text)):
+            return
+        if turn_id != self._turn_id or not text.startswith(self._text):
+            self._begin(turn_id)
+        self._grow(text[len(self._text) :])
+
+    def end(self, turn_id: int, text: str | None) -> None:
+        """Take what a turn said in the end, and show what is not shown of it; None for what was said so far."""
+        if turn_id != self._turn_id:
+            left = self._left.pop(turn_id, "")
+            self._tell((text or "")[len(left) if (text or "").startswith(left) else 0 :])
+            return
+        if text is not None and text.startswith(self._text.rstrip()):
+            self._text = text
+        elif text is not None:
+            self._show_rest()
+            self._tell(text)
+        self.flush()
+
+    def flush(self) -> None:
+        """Show the rest of what was said, and forget it."""
+        self._show_rest()
+        self._turn_id, self._text, self._shown, self._is_live = None, "", 0, False
+
+    def _begin(self, turn_id: int) -> None:
+        if self._turn_id is not None and self._turn_id != turn_id:
+            self._left[self._turn_id] = self._text
+        self.flush()
+        self._turn_id = turn_id
+
+    def _grow(self, text: str) -> None:
+        self._text += text
+        end = complete_end(self._text, self._shown)
+        if end > self._shown:
+            self._tell(self._text[self._shown : end])
+            self._shown = end
+
+    def _show_rest(self) -> None:
+        self._tell(self._text[self._shown :])
+        self._shown = len(self._text)
+
+    def _tell(self, text: str) -> None:
+        if text.strip():
+            self._show(text.strip("\n"))

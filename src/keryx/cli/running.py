@@ -1,0 +1,135 @@
+"""What the commands that work on the store do, once the configuration is read; each returns its exit code."""
+
+import asyncio
+import importlib
+import json
+import logging
+import sys
+
+from keryx.app import System, open_system
+from keryx.app import serve as run_gateway
+from keryx.clock import SECOND, SystemClock
+from keryx.config import Configuration, LogFormat, LogLevel
+from keryx.views.nodes import Nodes, show_nodes
+
+HISTORY = "history"
+"""What was typed, in the profile's data folder."""
+
+
+def chat(configuration: Configuration, *, resume: str | None) -> int:
+    """Chat in this terminal until the person leaves."""
+    talk = importlib.import_module("keryx.cli.chat").chat
+    _log_to_file(configuration)
+
+    async def run() -> int:
+        async with open_system(configuration) as system:
+            code: int = await talk(
+                system.desk,
+                system.agent,
+                system.toolbox,
+                who=system.who,
+                resume=resume,
+                history=configuration.data_dir / HISTORY,
+            )
+            return code
+
+    return asyncio.run(run())
+
+
+def print_answer(configuration: Configuration, *, text: str, resume: str | None) -> int:
+    """Print the answer to one question."""
+    ask = importlib.import_module("keryx.cli.chat_print").print_answer
+    configure_logging("error", configuration.log.format)
+
+    async def run() -> int:
+        async with open_system(configuration) as system:
+            code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
+            return code
+
+    return asyncio.run(run())
+
+
+def serve(configuration: Configuration) -> int:
+    """Run a gateway until Ctrl-C or SIGTERM; returns when everything is finished or handed back."""
+    configure_logging(configuration.log.level, configuration.log.format)
+
+    def ready(system: System) -> None:
+        accounts = ", ".join(adapter.platform for adapter in system.adapters) or "no platform set up yet"
+        print(f"keryx: ready as {system.desk.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True)
+
+    asyncio.run(run_gateway(configuration, ready=ready))
+    return 0
+
+
+def nodes(configuration: Configuration, *, as_json: bool) -> int:
+    """Show who works on the store."""
+
+    async def look() -> Nodes:
+        async with open_system(configuration) as system:
+            return await system.desk.database.read(show_nodes)
+
+    shown = asyncio.run(look())
+    print(_as_json(shown) if as_json else _as_text(shown))
+    return 0
+
+
+def _as_text(shown: Nodes) -> str:
+    if not shown.nodes:
+        return "Nobody works on this store now. `keryx serve` runs a gateway."
+    now = SystemClock().now()
+    lines: list[str] = []
+    for node in shown.nodes:
+        state = "gone" if node.left <= 0 else f"since {(now - node.started_at) // SECOND} s"
+        lines.append(f"{node.kind} {node.holder} (pid {node.pid} on {node.host}, {node.version}): {state}")
+        held = [each.platform for each in shown.accounts if each.holder == node.holder]
+        lines.append(
+            f"  accounts: {', '.join(held) or 'none'}; turns running: {shown.turns.get(node.holder, 0)}"
+        )
+    if shown.malformed:
+        lines.append(f"{shown.malformed} updates could not be read so far; they are kept as they came.")
+    return "\n".join(lines)
+
+
+def _as_json(shown: Nodes) -> str:
+    return json.dumps(
+        {
+            "nodes": [node._asdict() for node in shown.nodes],
+            "accounts": [account._asdict() for account in shown.accounts],
+            "turns": shown.turns,
+            "malformed": shown.malformed,
+        },
+        indent=1,
+    )
+
+
+def configure_logging(level: LogLevel, form: LogFormat) -> None:
+    """Send the log to standard error, as text or as a JSON object a line."""
+    _set_up_log(logging.StreamHandler(), level, form)
+
+
+def _log_to_file(configuration: Configuration) -> None:
+    """Keep the log off the screen that people chat on."""
+    configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = logging.FileHandler(configuration.data_dir / "chat.log", encoding="utf-8")
+    _set_up_log(handler, configuration.log.level, configuration.log.format)
+
+
+def _set_up_log(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
+    handler.setFormatter(_JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "at": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry)

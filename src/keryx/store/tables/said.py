@@ -1,0 +1,127 @@
+"""What is said at an address and to a session, a row for each thing a terminal shows."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.domain.inbox import InboxKind
+from keryx.domain.message import Part, decode_parts
+from keryx.domain.outbox import DeliveryKind, DeliveryState
+from keryx.domain.source import Source
+from keryx.store.codec import from_json
+from keryx.store.database import ReadTx
+
+
+class Spoken(NamedTuple):
+    """A delivery, in the order of its columns."""
+
+    id: int
+    turn_id: int | None
+    kind: DeliveryKind
+    state: DeliveryState
+    body: str
+    idempotency_key: str
+    due_at: Micros
+    maybe_repeated_at: Micros | None
+    created_at: Micros
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it says."""
+        return decode_parts(self.body)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it is still to be said, or being said."""
+        return self.state in ("ready", "sending")
+
+
+class Heard(NamedTuple):
+    """Something that was said to a session, in the order of its columns."""
+
+    id: int
+    ref: str
+    source_json: str
+    body: str
+    person: str | None
+    received_at: Micros
+
+    @property
+    def source(self) -> Source:
+        """Where it was said."""
+        return Source.from_dict(from_json(self.source_json))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it says."""
+        return decode_parts(self.body)
+
+
+class Sender(NamedTuple):
+    """Who has an account."""
+
+    holder: str
+    epoch: int
+
+
+class Process(NamedTuple):
+    """Where a terminal runs."""
+
+    host: str
+    pid: int
+
+
+def newest(tx: ReadTx) -> int:
+    """Return the number of the newest delivery; 0 where there is none."""
+    row = tx.row("said.newest")
+    assert row is not None
+    number: int = row[0]
+    return number
+
+
+def list_after(tx: ReadTx, address: str, *, after: int, limit: int) -> list[Spoken]:
+    """Return the deliveries to an address after a number, oldest first."""
+    return [
+        Spoken._make(row) for row in tx.rows("said.list_after", address=address, after=after, limit=limit)
+    ]
+
+
+def list_unfinished(tx: ReadTx, address: str, *, limit: int) -> list[Spoken]:
+    """Return what is still to be said at an address, oldest first."""
+    return [Spoken._make(row) for row in tx.rows("said.list_unfinished", address=address, limit=limit)]
+
+
+def newest_heard(tx: ReadTx, session_id: str) -> int:
+    """Return the number of the last thing said to a session; 0 where there is none."""
+    row = tx.row("said.newest_heard", session_id=session_id)
+    assert row is not None
+    number: int = row[0]
+    return number
+
+
+def list_heard(tx: ReadTx, session_id: str, *, after: int, limit: int) -> list[Heard]:
+    """Return what people said to a session after a number, oldest first."""
+    rows = tx.rows("said.list_heard", session_id=session_id, after=after, limit=limit)
+    return [Heard._make(row) for row in rows]
+
+
+def list_waiting(tx: ReadTx, session_id: str) -> list[tuple[InboxKind, Micros]]:
+    """Return what waits in a session: its kind, and from when on it may be answered."""
+    return [(kind, ready_at) for kind, ready_at in tx.rows("said.list_waiting", session_id=session_id)]
+
+
+def last_words(tx: ReadTx, *, session_id: str, branch_no: int, turn_id: int) -> tuple[Part, ...] | None:
+    """Return the last thing a turn said that was kept, or None."""
+    row = tx.row("said.last_words", session_id=session_id, branch_no=branch_no, turn_id=turn_id)
+    return None if row is None else decode_parts(row[0])
+
+
+def find_sender(tx: ReadTx, *, platform: str, account: str) -> Sender | None:
+    """Return who sends through an account now, or None."""
+    row = tx.row("said.find_sender", platform=platform, account=account)
+    return None if row is None else Sender._make(row)
+
+
+def find_process(tx: ReadTx, holder: str) -> Process | None:
+    """Return where a terminal runs, or ran; None for a gateway and for one that ended in order."""
+    row = tx.row("said.find_process", holder=holder)
+    return None if row is None else Process._make(row)

@@ -1,0 +1,45 @@
+-- name: said.newest
+-- The number of the newest delivery, wherever it goes.
+SELECT COALESCE(MAX(id), 0) FROM outbox
+
+-- name: said.list_after
+-- What is said at an address after a delivery's number, oldest first.
+SELECT id, turn_id, kind, state, parts, idempotency_key, due_at, maybe_repeated_at, created_at
+FROM outbox WHERE id > :after AND address = :address AND held_at IS NULL
+ORDER BY id LIMIT :limit
+
+-- name: said.list_unfinished
+-- What is still to be said at an address, oldest first.
+SELECT id, turn_id, kind, state, parts, idempotency_key, due_at, maybe_repeated_at, created_at
+FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL
+ORDER BY id LIMIT :limit
+
+-- name: said.newest_heard
+-- The number of the last thing said to a session.
+SELECT COALESCE(MAX(id), 0) FROM inbox WHERE session_id = :session_id
+
+-- name: said.list_heard
+-- What people said to a session after a number, oldest first, with their names.
+SELECT i.id, i.ref, i.source, i.parts, p.name, i.received_at
+FROM inbox i LEFT JOIN people p ON p.id = i.person_id
+WHERE i.session_id = :session_id AND i.id > :after AND i.kind IN ('message', 'command')
+ORDER BY i.id LIMIT :limit
+
+-- name: said.list_waiting
+-- What waits in a session: of which kind, and since or until when.
+SELECT kind, ready_at FROM inbox WHERE session_id = :session_id AND state = 'ready' ORDER BY id
+
+-- name: said.last_words
+-- The last thing a turn said that stands in the transcript.
+SELECT parts FROM messages
+WHERE session_id = :session_id AND branch_no = :branch_no AND turn_id = :turn_id AND role = 'assistant'
+ORDER BY seq DESC LIMIT 1
+
+-- name: said.find_sender
+-- Who sends through an account now.
+SELECT holder, epoch FROM connector_leases
+WHERE platform = :platform AND account = :account AND expires_at > :lease_now AND boot_id = :boot_id
+
+-- name: said.find_process
+-- Where a terminal runs.
+SELECT host, pid FROM nodes WHERE holder = :holder AND kind = 'chat'

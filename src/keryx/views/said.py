@@ -1,0 +1,259 @@
+"""What a terminal shows: what is said at its address, what others say in its conversation, and who is at it.
+
+A terminal keeps its own place: every one of several shows everything, whoever records it as sent. Numbers of
+deliveries can become visible out of order on PostgreSQL, so a look goes back a little and names what it saw before.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from keryx.config import Settings
+from keryx.domain.message import text_of
+from keryx.domain.route import Address
+from keryx.domain.session_key import key_for
+from keryx.domain.source import Source
+from keryx.domain.turn import TurnId, TurnState
+from keryx.store.database import ReadTx
+from keryx.store.tables import inbox, keys, nodes, people, said, sessions, turns
+from keryx.store.tables.said import Heard, Spoken
+from keryx.views.turn import said_so_far
+
+__all__ = [
+    "EndedTurn",
+    "Heard",
+    "HeldTurn",
+    "Holder",
+    "Look",
+    "Place",
+    "Since",
+    "Spoken",
+    "find_end",
+    "find_item",
+    "find_name",
+    "is_at_work",
+    "is_due",
+    "list_holders",
+    "look",
+    "opened_at",
+    "start",
+]
+
+ROWS_MAX: Final = 500
+BACK: Final = 500
+"""How many numbers a look goes back: far more than can be given away and not committed at one moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A terminal: where its messages come from, and what decides to which conversation they belong."""
+
+    source: Source
+    settings: Settings
+
+    @property
+    def address(self) -> Address:
+        """Where its answers go."""
+        return Address.of(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """How far a terminal has looked."""
+
+    after: int
+    """The number of the newest delivery at the last look."""
+    seen: frozenset[int] = frozenset()
+    """Deliveries that it has shown, or that were finished before it began."""
+    heard: tuple[str, int] | None = None
+    """The session it shows, and the last thing said there that it knows of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTurn:
+    """A session's turn that has not ended, and what it has said since its last step, as far as the store knows."""
+
+    id: TurnId
+    state: TurnState
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there is to show, and to do."""
+
+    session_id: str | None
+    """The conversation of this place; None before the first message."""
+    since: Since
+    """To look from next time, once everything here is shown."""
+    spoken: tuple[Spoken, ...]
+    heard: tuple[Heard, ...]
+    turn: HeldTurn | None
+    queued: int
+    """Messages that wait for their turn."""
+    commands: int
+    """Commands that wait for a surface to answer them."""
+    is_due: bool
+    """Whether a turn may begin now."""
+    to_send: bool
+    """Whether something waits to be claimed for this place, and may be now."""
+    unfinished: int
+    """Deliveries to this place that are not recorded as sent."""
+    has_gateway: bool
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing goes on here, or only a person's answer is missing."""
+        is_busy = self.queued > 0 or self.commands > 0
+        return not is_busy if self.turn is None else self.turn.state == "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTurn:
+    """How a turn stands, and the last thing it said that was kept."""
+
+    state: TurnState
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A terminal that holds a turn, or (without one) the account of a place."""
+
+    holder: str
+    epoch: int
+    host: str
+    pid: int
+    turn_id: TurnId | None = None
+    session_id: str | None = None
+
+
+def start(tx: ReadTx, place: Place) -> Since:
+    """Return where a terminal begins: everything unfinished at its address is news to it."""
+    newest = said.newest(tx)
+    recent = said.list_after(tx, str(place.address), after=newest - BACK, limit=ROWS_MAX)
+    return Since(after=newest, seen=frozenset(each.id for each in recent if not each.is_unfinished))
+
+
+def look(tx: ReadTx, place: Place, since: Since) -> Look:
+    """Return what a terminal has to show since its last look."""
+    address = str(place.address)
+    newest = said.newest(tx)
+    unfinished = said.list_unfinished(tx, address, limit=ROWS_MAX)
+    recent = said.list_after(tx, address, after=since.after - BACK, limit=ROWS_MAX)
+    spoken = {each.id: each for each in (*unfinished, *recent) if each.id not in since.seen}
+    session_id = _find_session(tx, place)
+    heard, heard_up_to = _hear(tx, session_id, since)
+    turn = None if session_id is None else turns.find_live_turn(tx, session_id)
+    waiting = [] if session_id is None else said.list_waiting(tx, session_id)
+    return Look(
+        session_id=session_id,
+        since=Since(after=newest, seen=since.seen, heard=heard_up_to),
+        spoken=tuple(spoken[number] for number in sorted(spoken)),
+        heard=heard,
+        turn=None if turn is None else _held(tx, turn),
+        queued=sum(kind != "command" for kind, _ in waiting),
+        commands=sum(kind == "command" for kind, _ in waiting),
+        is_due=session_id is not None and is_due(tx, session_id),
+        to_send=any(each.state == "ready" and each.due_at <= tx.now for each in unfinished),
+        unfinished=len(unfinished),
+        has_gateway=nodes.has_gateway(tx),
+    )
+
+
+def is_due(tx: ReadTx, session_id: str) -> bool:
+    """Say whether a turn of a session may begin now: something waits and none lives, or its question is answered."""
+    kinds = [kind for kind, ready_at in said.list_waiting(tx, session_id) if ready_at <= tx.now]
+    turn = turns.find_live_turn(tx, session_id)
+    if turn is None:
+        return any(kind != "command" for kind in kinds)
+    return turn.state == "waiting" and "approval" in kinds
+
+
+def is_at_work(tx: ReadTx, session_id: str) -> bool:
+    """Say whether a turn of a session runs, or may begin now."""
+    turn = turns.find_live_turn(tx, session_id)
+    return (turn is not None and turn.state == "running") or is_due(tx, session_id)
+
+
+def find_end(tx: ReadTx, turn_id: TurnId) -> EndedTurn:
+    """Return how a turn stands, and what stays of it."""
+    turn = turns.get_turn(tx, turn_id)
+    parts = said.last_words(tx, session_id=turn.session_id, branch_no=turn.branch_no, turn_id=turn_id)
+    return EndedTurn(state=turn.state, text=None if parts is None else text_of(parts))
+
+
+def find_item(tx: ReadTx, inbox_id: int) -> inbox.InboxItem:
+    """Return what became of something that was accepted."""
+    item = inbox.find_item(tx, inbox_id)
+    assert item is not None, "what was accepted is kept"
+    return item
+
+
+def find_name(tx: ReadTx, session_id: str) -> str | None:
+    """Return the title of a session, if it has one."""
+    return sessions.get_session(tx, session_id).title
+
+
+def opened_at(tx: ReadTx, session_id: str, place: Place) -> bool:
+    """Say whether a session was opened at this place, and not brought here."""
+    return Address.of(sessions.get_session(tx, session_id).source) == place.address
+
+
+def list_holders(tx: ReadTx, place: Place) -> list[Holder]:
+    """Return the terminals that hold the account of a place, or the turn of its conversation."""
+    held: list[Holder] = []
+    address = place.address
+    sender = said.find_sender(tx, platform=address.platform, account=address.account or "")
+    process = None if sender is None else said.find_process(tx, sender.holder)
+    if sender is not None and process is not None:
+        held.append(Holder(holder=sender.holder, epoch=sender.epoch, host=process.host, pid=process.pid))
+    session_id = _find_session(tx, place)
+    turn = None if session_id is None else turns.find_live_turn(tx, session_id)
+    if turn is None or turn.state != "running" or turn.stop_requested_at is not None:
+        return held  # one that a person wanted stopped is stopped by `recover`, which keeps what it said
+    process = said.find_process(tx, turn.holder)
+    if process is not None:
+        held.append(
+            Holder(
+                holder=turn.holder,
+                epoch=turn.epoch,
+                host=process.host,
+                pid=process.pid,
+                turn_id=turn.id,
+                session_id=turn.session_id,
+            )
+        )
+    return held
+
+
+def _find_session(tx: ReadTx, place: Place) -> str | None:
+    owner = people.find_owner(tx)
+    if owner is None:
+        return None
+    settings = place.settings
+    key = key_for(
+        place.source,
+        settings.scope,
+        profile=settings.profile,
+        first_account=settings.first_accounts.get(place.source.platform),
+        person_id=owner.id,
+    )
+    found = keys.find_key(tx, key)
+    return None if found is None else found.session_id
+
+
+def _hear(
+    tx: ReadTx, session_id: str | None, since: Since
+) -> tuple[tuple[Heard, ...], tuple[str, int] | None]:
+    """Return what is new in the session, and up to where; in one that was just entered, nothing is."""
+    if session_id is None:
+        return (), None
+    if since.heard is None or since.heard[0] != session_id:
+        return (), (session_id, said.newest_heard(tx, session_id))
+    # Items of one session are added under its lock, so their numbers rise as they are committed.
+    heard = tuple(said.list_heard(tx, session_id, after=since.heard[1], limit=ROWS_MAX))
+    return heard, (session_id, heard[-1].id if heard else since.heard[1])
+
+
+def _held(tx: ReadTx, turn: turns.Turn) -> HeldTurn:
+    return HeldTurn(id=turn.id, state=turn.state, said=said_so_far(tx, turn.id))

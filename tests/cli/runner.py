@@ -1,0 +1,116 @@
+"""A chat, a printed answer or a gateway in a process of its own: ``python -m tests.cli.runner TASK ADDRESS …``."""
+
+import argparse
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+from keryx.agents.agent import Agent, AgentFailed, Answer, Brief, Stage
+from keryx.agents.guide import Guide
+from keryx.clock import SystemClock
+from keryx.config import Settings
+from keryx.domain.message import Message, NewMessage, TextPart, text_of
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
+from keryx.store.database import Database
+from keryx.store.opening import open_database
+from keryx.tools.state import state_tools
+from keryx.tools.tool import Toolbox
+
+BEGINNING = "# The herald\n\nOnce there was a herald.\n\nHe spoke "
+ENDING = "to kings.\n"
+LOOK_SECONDS = 0.02
+
+
+class Storyteller:
+    """Tells a story whose end waits for a file to be there; told to fail, it does."""
+
+    def __init__(self, gate: Path) -> None:
+        self._gate = gate
+
+    async def run(self, brief: Brief, stage: Stage) -> Answer:
+        last = brief.messages[-1]
+        asked = text_of(last.parts) if isinstance(last, Message) else ""
+        if asked.startswith("fail"):
+            raise AgentFailed("there is no more paper")
+        if not asked.startswith("tell"):
+            return _said(f"You said: {asked}")
+        for piece in re.findall(r"\S+\s*", BEGINNING):
+            await stage.say(piece)
+        while not self._gate.exists():
+            await asyncio.sleep(LOOK_SECONDS)
+            await stage.say("")
+        await stage.say(ENDING)
+        return _said(BEGINNING + ENDING)
+
+    async def close(self) -> None:
+        pass
+
+
+def _said(text: str) -> Answer:
+    return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),)))
+
+
+def make_desk(database: Database, *, settings: Settings | None = None) -> Desk:
+    """A desk of this process."""
+    ids = Ids()
+    return Desk(
+        database=database,
+        settings=settings or Settings(),
+        ids=ids,
+        clock=SystemClock(),
+        holder=ids.token(),
+        platforms=frozenset({"local"}),
+    )
+
+
+def make_agent(gate: Path | None) -> Agent:
+    """The guide, or with a gate a storyteller."""
+    return Guide() if gate is None else Storyteller(gate)
+
+
+async def serve(desk: Desk, agent: Agent, toolbox: Toolbox) -> int:
+    """Run a gateway until the input ends."""
+    gateway = Gateway(desk, agent, toolbox, [])
+    await gateway.start()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    await gateway.stop(seconds=1)
+    return 0
+
+
+async def main() -> int:
+    """Do what the arguments say."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task", choices=["chat", "print", "serve"])
+    parser.add_argument("address")
+    parser.add_argument("text", nargs="?", default="")
+    parser.add_argument("--resume")
+    parser.add_argument("--gate", type=Path)
+    parser.add_argument("--history", type=Path)
+    given = parser.parse_args()
+    database = open_database(given.address)
+    try:
+        desk, agent = make_desk(database), make_agent(given.gate)
+        toolbox = Toolbox(state_tools(database))
+        if given.task == "serve":
+            return await serve(desk, agent, toolbox)
+        if given.task == "print":
+            from keryx.cli.chat_print import print_answer  # noqa: PLC0415 - a test sees what it loads
+
+            code = await print_answer(desk, agent, toolbox, given.text, resume=given.resume)
+            loaded = {"prompt_toolkit", "rich"} & {name.partition(".")[0] for name in sys.modules}
+            assert not loaded, loaded
+            return code
+        from keryx.cli.chat import chat  # noqa: PLC0415
+
+        return await chat(desk, agent, toolbox, who="The guide", resume=given.resume, history=given.history)
+    finally:
+        await database.close()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

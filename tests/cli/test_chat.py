@@ -1,0 +1,305 @@
+"""The terminal chat in processes of its own, on real pseudo-terminals: alone, beside a gateway, and killed."""
+
+import signal
+from pathlib import Path
+
+from keryx.agents.guide import SETUP
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import TextPart
+from keryx.domain.source import Source
+from keryx.ids import Ids
+from keryx.store.database import Database, ReadTx
+from keryx.store.opening import open_database
+from keryx.transactions.accept_message import Accepted, accept_message
+from keryx.views.invariants import check_invariants
+from keryx.views.said import find_name
+from tests.cli.runner import make_desk
+from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, gateway, run, seat
+
+WEB = Source(platform="web", chat_id="browser", chat_type="dm")
+
+
+async def look(address: str) -> tuple[list[str], list[str]]:
+    """Return what is broken in a store, and the fates of everything that was said."""
+    database = open_database(address)
+    try:
+        broken = await database.read(check_invariants)
+        fates = await database.read(_fates)
+    finally:
+        await database.close()
+    return [str(each) for each in broken], fates
+
+
+def _fates(tx: ReadTx) -> list[str]:
+    numbers = range(1, 100)
+    rows = [tx.row("inbox.find", inbox_id=number) for number in numbers]
+    return [str(row[16]) for row in rows if row is not None]
+
+
+async def say_elsewhere(database: Database, text: str) -> Accepted:
+    """Let the owner say something on another surface."""
+    desk = make_desk(database)
+    inbound = Inbound(source=WEB, ref=Ids().token(), parts=(TextPart(text=text),))
+    outcome = await database.write(
+        lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
+    )
+    assert isinstance(outcome, Accepted)
+    return outcome
+
+
+async def test_a_message_is_answered_and_the_way_back_is_told(store_address: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("The guide answers here")
+        person.enter("good morning")
+        await person.sees("You said: good morning")
+        person.enter("and good night")
+        await person.sees("You said: and good night")
+        person.type(CTRL_D)
+        await person.sees("keryx chat --resume")
+        assert await person.ended() == 0
+        assert person.text.count("You said: good morning") == 1
+    assert await look(store_address) == ([], ["answered", "answered"])
+
+
+async def test_a_conversation_goes_on_where_it_was_and_by_its_name(
+    store_address: str, tmp_path: Path
+) -> None:
+    gate = str(tmp_path / "gate")
+    async with seat(store_address, "--gate", gate) as person:
+        person.enter("about Rome")
+        await person.sees("You said: about Rome")
+        person.enter("/new")
+        await person.sees("Fresh conversation")
+        person.enter("about Paris")
+        await person.sees("You said: about Paris")
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+    async with seat(store_address, "--gate", gate, "--resume", "about Rome") as person:
+        await person.sees("Going on with 'about Rome'")
+        await person.sees("Ready.")
+        person.type(CTRL_D)
+        await person.sees("(about Rome)")
+        assert await person.ended() == 0
+        assert "You said" not in person.text
+
+
+async def test_an_answer_is_shown_block_by_block_and_ctrl_c_keeps_what_was_said(
+    store_address: str, tmp_path: Path
+) -> None:
+    async with seat(store_address, "--gate", str(tmp_path / "gate")) as person:
+        await person.sees("Ready.")
+        person.enter("tell me a story")
+        await person.sees("Once there was a herald.")
+        await person.sees("Ctrl-C stops")
+        assert "He spoke" not in person.text
+        person.enter("one more thing")
+        await person.sees("1 waiting")
+        person.type(CTRL_C)
+        await person.sees("He spoke")
+        await person.sees("(stopped)")
+        await person.sees("You said: one more thing")
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+        assert person.text.count("Once there was a herald.") == 1
+    broken, fates = await look(store_address)
+    assert broken == []
+    assert sorted(fates) == ["answered", "cancelled", "command"]
+
+
+async def test_killed_in_the_middle_of_an_answer_it_goes_on_at_the_next_start(
+    store_address: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with seat(store_address, "--gate", str(gate)) as person:
+        person.enter("tell me a story")
+        await person.sees("Once there was a herald.")
+        person.process.send_signal(signal.SIGKILL)
+        await person.ended()
+    gate.touch()
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("He spoke to kings.")
+        person.enter("thank you")
+        await person.sees("You said: thank you")
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+        assert person.text.count("He spoke to kings.") == 1
+        assert "kings.\n(possibly" not in person.text
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("Ready.")
+        person.enter("again")
+        await person.sees("You said: again")
+        assert "kings" not in person.text
+        assert "thank you" not in person.text
+    assert await look(store_address) == ([], ["answered", "answered", "answered"])
+
+
+async def test_beside_a_gateway_it_only_watches(store_address: str, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    async with gateway(store_address, "--gate", str(gate)), seat(store_address) as person:
+        person.enter("tell me a story")
+        await person.sees("Once there was a herald.")
+        gate.touch()
+        await person.sees("He spoke to kings.")
+        assert person.text.count("Once there was a herald.") == 1
+        # The guide of this process would have answered otherwise.
+        assert SETUP[:20] not in person.text
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+    assert await look(store_address) == ([], ["answered"])
+
+
+async def test_what_is_said_elsewhere_in_the_conversation_is_shown_with_its_name(
+    store_address: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    database = open_database(store_address)
+    try:
+        async with seat(store_address, "--gate", str(gate)) as person:
+            person.enter("about Rome")
+            await person.sees("You said: about Rome")
+            joined = await say_elsewhere(database, "/attach about Rome")
+            await person.sees("/attach about Rome")
+            person.enter("tell me a story")
+            await person.sees("Once there was a herald.")
+            await say_elsewhere(database, "from the browser")
+            await person.sees("from the browser")
+            gate.touch()
+            await person.sees("He spoke to kings.")
+            await person.sees("You said: from the browser")
+            assert person.text.count("He spoke to kings.") == 1
+            title = await database.read(lambda tx: find_name(tx, joined.session_id))
+            assert title == "about Rome"
+    finally:
+        await database.close()
+
+
+async def test_two_terminals_show_the_same_and_each_thing_once(store_address: str, tmp_path: Path) -> None:
+    gate = str(tmp_path / "gate")
+    async with seat(store_address, "--gate", gate) as first, seat(store_address, "--gate", gate) as second:
+        await first.sees("Ready.")
+        await second.sees("Ready.")
+        first.enter("hello there")
+        await first.sees("You said: hello there")
+        await second.sees("You said: hello there")
+        second.enter("and from me")
+        await first.sees("You said: and from me")
+        await second.sees("You said: and from me")
+        await first.sees("another terminal: and from me")
+        for person in (first, second):
+            person.type(CTRL_D)
+            assert await person.ended() == 0
+            assert person.text.count("You said: hello there") == 1
+            assert person.text.count("You said: and from me") == 1
+    assert await look(store_address) == ([], ["answered", "answered"])
+
+
+async def test_what_came_while_no_terminal_was_open_is_shown_at_the_next_start(
+    store_address: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("Ready.")
+        person.enter("tell me a story")
+        await person.sees("Once there was a herald.")
+        person.type(CTRL_D)
+        await person.sees("answered at the next start")
+        assert await person.ended() == 0
+    gate.touch()
+    async with gateway(store_address, "--gate", str(gate)):
+        database = open_database(store_address)
+        try:
+            since = -1
+            while await database.read(_fates) != ["answered"]:
+                await database.changed(since=since, timeout_seconds=1)
+                since = database.change_no
+        finally:
+            await database.close()
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("He spoke to kings.")
+        await person.sees("Ready.")
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+    async with seat(store_address, "--gate", str(gate)) as person:
+        await person.sees("Ready.")
+        person.enter("so?")
+        await person.sees("You said: so?")
+        assert "kings" not in person.text
+
+
+async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path: Path) -> None:
+    store, history = str(tmp_path / "keryx.db"), tmp_path / "data" / "history"
+    arguments = (store, "--gate", str(tmp_path / "gate"), "--history", str(history))
+    async with seat(*arguments, NO_COLOR="1") as person:
+        await person.sees("Ready.")
+        person.type(f"one{ALT_ENTER}two\\\rthree\r")
+        await person.sees("You said: one")
+        await person.sees("three", times=2)
+        person.type("/stat")
+        await person.sees("Show what is going on here.")
+        person.type(CTRL_C)
+        person.enter("after it")
+        await person.sees("You said: after it")
+        person.type(CTRL_D)
+        assert await person.ended() == 0
+    async with seat(*arguments) as person:
+        await person.sees("Ready.")
+        person.type("\x1b[A\r")
+        await person.sees("You said: after it")
+    assert "+after it" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
+
+
+async def test_without_a_terminal_every_line_is_a_message_and_the_output_plain(
+    store_address: str, tmp_path: Path
+) -> None:
+    code, out, err = await run(
+        "chat", store_address, "--gate", str(tmp_path / "gate"), given="hello\n\n/help title\nfail now\nbye\n"
+    )
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "You said: hello\n" in out
+    assert "/title [text]: Show or set this conversation's title.\n" in out
+    assert "I could not answer: there is no more paper\n" in out
+    assert "You said: bye\n" in out
+
+
+async def test_a_script_gets_the_answer_and_nothing_else(store_address: str, tmp_path: Path) -> None:
+    gate = str(tmp_path / "gate")
+    assert await run("print", store_address, "hello", "--gate", gate) == (0, "You said: hello\n", "")
+    code, out, err = await run("print", store_address, "fail", "--gate", gate)
+    assert (code, out) == (1, "")
+    assert "there is no more paper" in err
+    code, out, _ = await run("print", store_address, "/help title", "--gate", gate)
+    assert (code, out) == (0, "/title [text]: Show or set this conversation's title.\n")
+    code, out, err = await run("print", store_address, "remember that I like tea")
+    assert (code, out) == (1, "")
+    assert "I like tea" in err
+    assert (await look(store_address))[0] == []
+
+
+async def test_a_script_goes_on_with_a_conversation_and_leaves_it_as_it_was(
+    store_address: str, tmp_path: Path
+) -> None:
+    gate = str(tmp_path / "gate")
+    async with seat(store_address, "--gate", gate) as person:
+        person.enter("about Rome")
+        await person.sees("You said: about Rome")
+        told = await run("print", store_address, "and Ostia", "--gate", gate, "--resume", "about Rome")
+        assert told == (0, "You said: and Ostia\n", "")
+        await person.sees("CLI terminal: and Ostia")
+        await person.sees("You said: and Ostia")
+        code, out, err = await run("print", store_address, "x", "--gate", gate, "--resume", "nowhere")
+        assert (code, out) == (1, "")
+        assert "no conversation called 'nowhere'" in err
+        person.enter("go on")
+        await person.sees("You said: go on")
+    broken, _ = await look(store_address)
+    assert broken == []
+
+
+async def test_a_script_is_answered_by_the_gateway_where_there_is_one(
+    store_address: str, tmp_path: Path
+) -> None:
+    async with gateway(store_address, "--gate", str(tmp_path / "gate")):
+        assert await run("print", store_address, "hello") == (0, "You said: hello\n", "")

@@ -1,0 +1,383 @@
+"""The terminal chat in this process, at a pseudo-terminal: what its parts do with each other."""
+
+import asyncio
+import io
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+
+from keryx.agents.agent import Agent, Answer, Brief, Stage
+from keryx.agents.guide import SETUP, Guide
+from keryx.cli.chat import chat
+from keryx.cli.chat_presence import TerminalAdapter, is_alive
+from keryx.cli.chat_print import print_answer
+from keryx.config import Settings
+from keryx.domain.access import Refused
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import TextPart
+from keryx.domain.outbox import Rejected
+from keryx.domain.route import Address
+from keryx.domain.source import LOCAL_CLI, Source
+from keryx.errors import StoreUnavailable
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.store.database import Database
+from keryx.store.opening import open_database
+from keryx.tools.state import state_tools
+from keryx.tools.tool import Toolbox
+from keryx.transactions.accept_message import accept_message
+from keryx.transactions.begin_turn import begin_turn
+from keryx.transactions.deliveries import claim_deliveries, take_connector
+from keryx.transactions.work_as_node import enter_node
+from keryx.views.invariants import check_invariants
+from keryx.views.nodes import show_nodes
+from tests.cli.runner import Storyteller, make_desk
+from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, PATIENCE_SECONDS, Person, open_terminal
+from tests.flow.running import Actor, said
+
+NO_PROCESS = 2**22 + 1
+"""More than a system numbers its processes."""
+WEB = Source(platform="web", chat_id="browser", chat_type="dm")
+
+
+@pytest.fixture
+async def store(store_address: str) -> AsyncIterator[Database]:
+    database = open_database(store_address)
+    yield database
+    assert await database.read(check_invariants) == []
+    await database.close()
+
+
+@dataclass
+class Sitting:
+    """Somebody at a chat of this process."""
+
+    person: Person
+    chatting: "asyncio.Task[int]"
+
+    async def leave(self) -> None:
+        self.person.type(CTRL_D)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await self.chatting == 0
+
+
+@asynccontextmanager
+async def sitting(
+    desk: Desk,
+    agent: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    resume: str | None = None,
+    history: Path | None = None,
+) -> AsyncIterator[Sitting]:
+    master, slave = open_terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    with (
+        os.fdopen(slave, "r", closefd=False) as keyboard,
+        os.fdopen(slave, "w", closefd=False) as screen,
+        monkeypatch.context() as patched,
+        create_app_session(),
+    ):
+        patched.setattr("sys.stdin", keyboard)
+        patched.setattr("sys.stdout", screen)
+        person = Person(master)
+        toolbox = Toolbox(state_tools(desk.database))
+        chatting = asyncio.create_task(
+            chat(desk, agent, toolbox, who="Somebody", resume=resume, history=history)
+        )
+        try:
+            yield Sitting(person, chatting)
+        finally:
+            chatting.cancel()
+            await asyncio.gather(chatting, return_exceptions=True)
+            person.leave()
+    os.close(slave)
+    os.close(master)
+
+
+async def accept(database: Database, text: str, source: Source = WEB) -> None:
+    desk = make_desk(database, settings=Settings(welcome=None))
+    inbound = Inbound(source=source, ref=desk.ids.token(), parts=(TextPart(text=text),))
+    outcome = await database.write(
+        lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
+    )
+    assert not isinstance(outcome, Refused)
+
+
+async def test_the_guide_can_be_talked_to_with_everything_it_offers(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+        await at.person.sees("Somebody answers here.")
+        at.person.enter("hello")
+        await at.person.sees(SETUP[:20])
+        await at.person.sees("I keep our conversation")
+        at.person.enter("remember that I like tea")
+        await at.person.sees("I will ask whether I may keep that.")
+        await at.person.sees("Waiting for your word")
+        at.person.enter("/approve")
+        await at.person.sees("Kept.")
+        at.person.enter("/search tea")
+        await at.person.sees("user: ")
+        await at.leave()
+        await at.person.sees("keryx chat --resume")
+    assert (await store.read(show_nodes)).nodes == ()
+
+
+async def test_leaving_before_anything_was_said_leaves_nothing_to_resume(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+        await at.person.sees("Ready.")
+        at.person.type(CTRL_C)
+        at.person.enter("   ")
+        await at.leave()
+        assert "--resume" not in at.person.text
+
+
+async def test_ctrl_c_stops_the_answer_and_what_waits_is_answered(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sitting(make_desk(store), Storyteller(tmp_path / "gate"), monkeypatch) as at:
+        at.person.enter("tell me")
+        await at.person.sees("Once there was a herald.")
+        at.person.enter("next")
+        await at.person.sees("1 waiting")
+        await at.person.sees("Ctrl-C stops")
+        # As where nobody reads the keyboard at this moment.
+        signal.raise_signal(signal.SIGINT)
+        at.person.type(CTRL_C)
+        await at.person.sees("(stopped)")
+        await at.person.sees("You said: next")
+        assert at.person.text.count("He spoke") == 1
+        await at.leave()
+
+
+async def test_a_conversation_left_behind_is_still_answered(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("tell me")
+        await at.person.sees("Once there was a herald.")
+        at.person.enter("and then")
+        await at.person.sees("1 waiting")
+        at.person.enter("/new")
+        await at.person.sees("Fresh conversation")
+        gate.touch()
+        await at.person.sees("to kings.")
+        await at.person.sees("You said: and then")
+        assert at.person.text.count("Once there was a herald.") == 1
+        await at.leave()
+
+
+async def test_an_answer_that_takes_too_long_waits_for_the_next_start(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("tell me")
+        await at.person.sees("Once there was a herald.")
+        await at.leave()
+        await at.person.sees("answered at the next start")
+    gate.touch()
+    async with sitting(make_desk(store), Storyteller(gate), monkeypatch, resume="tell me") as at:
+        await at.person.sees("He spoke to kings.")
+        await at.person.sees("Going on with")
+        await at.leave()
+
+
+async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_shown(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    gateway = Gateway(make_desk(store), Storyteller(gate), Toolbox(), [])
+    await gateway.start()
+    try:
+        async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+            at.person.enter("tell me")
+            await at.person.sees("Once there was a herald.")
+            await accept(store, "/attach tell me")
+            await accept(store, "hello from the browser")
+            await at.person.sees("hello from the browser")
+            gate.touch()
+            await at.person.sees("You said: hello from the browser")
+            assert at.person.text.count("to kings.") == 1
+            at.person.enter("/search kings")
+            await at.person.sees("assistant: ")
+            await at.leave()
+    finally:
+        await gateway.stop(seconds=1)
+
+
+async def test_a_failure_that_is_tried_again_is_said_and_the_answer_comes_once(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    async def stumble(brief: Brief, stage: Stage) -> Answer:
+        await stage.say("It is ")
+        tries.append(1)
+        if len(tries) == 1:
+            raise RuntimeError("planted")
+        return said("It is four.")
+
+    async with sitting(make_desk(store), Actor(stumble), monkeypatch) as at:
+        at.person.enter("two and two?")
+        await at.person.sees("it is tried again")
+        await at.person.sees("It is four.")
+        await at.leave()
+
+
+async def test_a_silent_turn_leaves_what_it_said_standing(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mumble(brief: Brief, stage: Stage) -> Answer:
+        await stage.say("Hm hm.")
+        return Answer(message=None, silent=True)
+
+    async with sitting(make_desk(store), Actor(mumble), monkeypatch) as at:
+        at.person.enter("well?")
+        await at.person.sees("Hm hm.")
+        await at.leave()
+
+
+async def test_where_another_terminal_holds_the_account_everything_is_shown_all_the_same(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.write(
+        lambda tx: enter_node(tx, holder="far", kind="chat", host="far.away", pid=1, version="1")
+    )
+    await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="far"))
+    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+        at.person.enter("hello")
+        await at.person.sees("You said: hello")
+        await accept(store, "from beside you", LOCAL_CLI)
+        await at.person.sees("another terminal: from beside you")
+        await at.leave()
+
+
+async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.write(
+        lambda tx: enter_node(
+            tx, holder="dead", kind="chat", host=socket.gethostname(), pid=NO_PROCESS, version="1"
+        )
+    )
+    connector = await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="dead"))
+    assert connector is not None
+    await accept(store, "/title Rome", LOCAL_CLI)
+    claimed = await store.write(lambda tx: claim_deliveries(tx, connector))
+    await accept(store, "hello", LOCAL_CLI)
+    assert await store.write(lambda tx: begin_turn(tx, holder="dead")) is not None
+    assert len(claimed) == 1
+    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+        await at.person.sees("You said: hello")
+        # It may have been on the screen of the one that was killed.
+        await at.person.sees("(possibly repeated)")
+        await at.leave()
+    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+        at.person.enter("bye")
+        await at.person.sees("You said: bye")
+        assert "hello" not in at.person.text
+        assert "repeated" not in at.person.text
+        await at.leave()
+
+
+async def test_what_is_typed_may_have_lines_and_is_remembered(
+    store: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    history = tmp_path / "data" / "history"
+    async with sitting(make_desk(store), Actor(), monkeypatch, history=history) as at:
+        await at.person.sees("Ready.")
+        at.person.type(f"/sea{CTRL_C}one{ALT_ENTER}two\\\rthree\r")
+        await at.person.sees("You said: one\ntwo\nthree")
+        at.person.type("/und")
+        await at.person.sees("Take back the last turn, or several.")
+        at.person.type(CTRL_C)
+        await at.leave()
+    assert "+two" in history.read_text()
+
+
+async def test_while_the_store_is_away_the_chat_waits_and_says_so(
+    store_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_away = False
+
+    def hook(name: str) -> None:
+        if is_away and name == "said.newest":
+            raise StoreUnavailable("planted")
+
+    database = open_database(store_address, hook=hook)
+    try:
+        async with sitting(make_desk(database), Actor(), monkeypatch) as at:
+            at.person.enter("hello")
+            await at.person.sees("You said: hello")
+            is_away = True
+            at.person.enter("are you there?")
+            await at.person.sees("The store is away: planted")
+            is_away = False
+            await at.person.sees("You said: are you there?")
+            await at.leave()
+    finally:
+        await database.close()
+
+
+async def test_lines_from_a_pipe_are_answered_before_it_ends(
+    store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n/title Greeting\n/resume nothing\n"))
+    assert await chat(make_desk(store), Actor(), Toolbox(), who="Somebody") == 0
+    out = capsys.readouterr().out
+    assert "You said: hello\n" in out
+    assert "There is no conversation called 'nothing' here." in out
+
+
+async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(
+    store: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def ask(text: str, agent: Agent, resume: str | None = None) -> tuple[int, str, str]:
+        desk = make_desk(store)
+        code = await print_answer(desk, agent, Toolbox(state_tools(store)), text, resume=resume)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    teller = Storyteller(tmp_path / "gate")
+    assert await ask("hello", teller) == (0, "You said: hello\n", "")
+    assert await ask("again", teller, "hello") == (0, "You said: again\n", "")
+    assert await ask("/title", teller, "hello") == (0, "This conversation is called 'hello'.\n", "")
+    code, out, err = await ask("fail", teller)
+    assert (code, out) == (1, "")
+    assert err == "keryx: That failed: there is no more paper\n"
+    code, out, err = await ask("remember that I like tea", Guide())
+    assert (code, out) == (1, "")
+    assert "keryx chat --resume" in err
+    code, out, err = await ask("x", teller, "nowhere")
+    assert (code, out) == (1, "")
+    assert "nowhere" in err
+
+
+async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> None:
+    async def never(_key: str) -> bool:
+        return False
+
+    adapter = TerminalAdapter(None, shown=never)
+    outgoing = Outgoing(to=Address.of(LOCAL_CLI), piece=TextPiece(text="hello"), key="key-0")
+    assert [update async for update in adapter.receive()] == []
+    assert isinstance(await adapter.send(outgoing), Rejected)
+    assert isinstance(await adapter.edit(outgoing, message_id="1"), Rejected)
+
+
+def test_a_process_is_alive_until_it_is_gone() -> None:
+    assert is_alive(os.getpid())
+    assert is_alive(1)
+    assert not is_alive(NO_PROCESS)

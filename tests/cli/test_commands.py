@@ -1,0 +1,119 @@
+"""The commands as a new user runs them: no file, no key, a folder of their own."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from keryx.agents.guide import SETUP
+from keryx.app import System, make_adapters, open_system, serve
+from keryx.cli.commands import app
+from keryx.config_load import load_config
+from keryx.errors import InvalidValue
+from tests.architecture.source import ROOT
+
+SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    return {"KERYX_HOME": str(tmp_path / "home")}
+
+
+def invoke(home: dict[str, str], *arguments: str, said: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), env=home, input=said)
+
+
+def test_one_answer_is_printed_and_nothing_else(home: dict[str, str]) -> None:
+    result = invoke(home, "--print", "hello")
+    assert (result.exit_code, result.stdout.startswith(SETUP), result.stderr) == (0, True, "")
+
+
+def test_what_comes_through_a_pipe_is_said(home: dict[str, str]) -> None:
+    invoke(home, said="the hotel is called Roma")
+    found = invoke(home, "--print", "-", said="search for hotel")
+    assert "the hotel is called Roma" in found.stdout
+
+
+def test_a_conversation_is_gone_on_with_by_name(home: dict[str, str]) -> None:
+    invoke(home, "--print", "the hotel is called Roma")
+    result = invoke(home, "--print", "which sessions are there?", "--resume", "the hotel")
+    assert result.exit_code == 0
+    assert "the hotel is called Roma (" in result.stdout
+    unknown = invoke(home, "--print", "hello", "--resume", "no such name")
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "no conversation called" in unknown.stderr
+
+
+def test_nothing_to_say_is_an_error_with_a_hint(home: dict[str, str]) -> None:
+    result = invoke(home, said="  \n")
+    assert result.exit_code == 1
+    assert "there is nothing to say" in result.stderr
+
+
+def test_a_configuration_that_is_wrong_is_told_before_anything_starts(home: dict[str, str]) -> None:
+    result = invoke({**home, "KERYX_RESET_MODE": "sometimes"}, "--print", "hello")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("keryx: ")
+    assert "KERYX_RESET_MODE" in result.stderr
+
+
+def test_nobody_works_on_a_store_that_is_new(home: dict[str, str]) -> None:
+    assert "Nobody works on this store now." in invoke(home, "nodes").stdout
+    assert json.loads(invoke(home, "nodes", "--json").stdout)["nodes"] == []
+
+
+@pytest.fixture
+def surroundings(home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name, value in home.items():
+        monkeypatch.setenv(name, value)
+    return home
+
+
+async def test_a_gateway_serves_until_it_is_asked_to_end(surroundings: dict[str, str]) -> None:
+    configuration = load_config()
+    up = asyncio.Event()
+    systems: list[System] = []
+
+    def ready(system: System) -> None:
+        systems.append(system)
+        up.set()
+
+    serving = asyncio.create_task(serve(configuration, ready=ready))
+    await up.wait()
+    shown = await asyncio.to_thread(invoke, surroundings, "nodes")
+    assert f"gateway {systems[0].desk.holder}" in shown.stdout
+    answer = await asyncio.to_thread(invoke, surroundings, "--print", "hello")
+    assert answer.stdout.startswith(SETUP)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(serving, 30)
+
+
+async def test_the_webhook_needs_its_secret(
+    surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERYX_WEBHOOK_ENABLED", "true")
+    with pytest.raises(InvalidValue, match="needs a secret"):
+        make_adapters(load_config())
+    monkeypatch.setenv("KERYX_WEBHOOK_SECRET", SECRET)
+    async with open_system(load_config()) as system:
+        assert [adapter.platform for adapter in system.adapters] == ["webhook"]
+
+
+def test_a_gateway_that_is_killed_leaves_nothing_behind(home: dict[str, str]) -> None:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), **home}
+    command = [sys.executable, "-m", "keryx", "serve"]
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as gateway:
+            assert gateway.stderr is not None
+            assert any("keryx: ready as" in line for line in gateway.stderr)
+            gateway.send_signal(number)
+            gateway.stderr.read()
+            assert gateway.wait(30) == (0 if number == signal.SIGTERM else -number)
+    assert invoke(home, "--print", "hello").stdout.startswith(SETUP)

@@ -1,0 +1,48 @@
+"""What a terminal looks like, and what reaches it."""
+
+import io
+
+from rich.console import Console
+
+from keryx.cli.chat_screen import Screen, keep_breaks
+
+
+def screen(*, at_terminal: bool) -> tuple[Screen, io.StringIO]:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=at_terminal, width=60, color_system=None, _environ={})
+    return Screen(console), written
+
+
+def test_at_a_terminal_answers_are_markdown_and_lines_stay_lines() -> None:
+    shown, written = screen(at_terminal=True)
+    shown.answer("**Bold** and\nanother line\n\n```\na  b\nc\n```")
+    lines = [line.strip() for line in written.getvalue().splitlines()]
+    assert lines[:2] == ["Bold and", "another line"]
+    assert "a  b" in lines
+    assert "c" in lines
+
+
+def test_elsewhere_they_are_what_was_written() -> None:
+    shown, written = screen(at_terminal=False)
+    shown.answer("**Bold** and [not markup] " + 10 * "long ")
+    shown.heard("Ana [red]", "hello")
+    shown.greet("Nobody")
+    assert written.getvalue().splitlines()[:3] == [
+        "**Bold** and [not markup] " + 10 * "long ",
+        "Ana [red]: hello",
+        "Nobody answers here. /help lists the commands.",
+    ]
+
+
+def test_no_text_commands_the_terminal() -> None:
+    for at_terminal in (True, False):
+        shown, written = screen(at_terminal=at_terminal)
+        shown.answer("\x1b]0;owned\x07 a\r\nb\rc")
+        shown.heard("\x1b[2J", "\x9b2J")
+        shown.tell("\x1bc")
+        shown.note("\x00")
+        assert not set("\x1b\x07\x00\r\x9b") & set(written.getvalue())
+
+
+def test_breaks_within_code_are_left_alone() -> None:
+    assert keep_breaks("a\nb\n\n```\nc\nd\n```\ne\nf") == "a  \nb\n\n```\nc\nd\n```\ne  \nf"

@@ -1,0 +1,109 @@
+"""An answer that grows is shown block by block, all of it, and nothing twice."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keryx.cli.chat_speech import Speech, complete_end
+
+TEXTS = [
+    "One.\n\nTwo.",
+    "# A\n\ntext\n```python\nx = 1\n\ny = 2\n```\nafter it\n",
+    "- a\n\n  more of a\n\n- b\n\nend",
+    "~~~\nnever closed\n\nat all",
+    "````\n```\n````\nx\n\ny\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("One.", ""),
+        ("One.\n\n", ""),
+        ("One.\n\nT", "One.\n\n"),
+        ("One.\n\n  T", ""),
+        ("One.\n\n  T\n\nU\n", "One.\n\n  T\n\n"),
+        ("```\na\n\nb\n", ""),
+        ("```\na\n\nb\n```\n", "```\na\n\nb\n```\n"),
+        ("a\n\n```\nb\n\nc", "a\n\n"),
+        ("````\n```\n\nx", ""),
+    ],
+)
+def test_a_block_is_complete_when_another_begins_or_its_fence_is_closed(text: str, complete: str) -> None:
+    assert text[: complete_end(text)] == complete
+
+
+def squeezed(shown: list[str]) -> str:
+    return "".join("".join(shown).split())
+
+
+@settings(max_examples=100)
+@given(
+    text=st.sampled_from(TEXTS), cuts=st.lists(st.integers(0, 60)), how=st.sampled_from(["live", "stored"])
+)
+def test_however_it_is_cut_everything_is_shown_once_and_in_order(
+    text: str, cuts: list[int], how: str
+) -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    places = sorted({0, *(cut for cut in cuts if cut < len(text)), len(text)})
+    for first, last in pairwise(places):
+        if how == "live":
+            speech.add(1, offset=first, text=text[first:last])
+        else:
+            speech.so_far(1, text[:last])
+    speech.end(1, text)
+    assert squeezed(shown) == "".join(text.split())
+
+
+def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.add(1, offset=0, text="I look")
+    speech.add(1, offset=6, text=" for it.")
+    speech.so_far(1, "I look")
+    speech.add(1, offset=0, text="I ")
+    speech.add(1, offset=2, text="found it.")
+    speech.end(1, "I found it.")
+    assert shown == ["I look for it.", "I found it."]
+    assert speech.turn_id is None
+
+
+def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.so_far(1, "It is")
+    speech.so_far(1, "It is 4")
+    speech.so_far(1, "I had to")
+    speech.end(1, "I could not answer: no paper")
+    assert shown == ["It is 4", "I had to", "I could not answer: no paper"]
+
+
+def test_a_gap_is_left_for_the_end() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.add(1, offset=4, text="two")
+    speech.end(1, "one two")
+    assert shown == ["one two"]
+
+
+def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.add(1, offset=0, text="one ")
+    speech.add(2, offset=0, text="Other.")
+    speech.end(1, "one two")
+    speech.end(2, "Other.")
+    speech.end(3, "Third.")
+    speech.end(4, None)
+    assert shown == ["one ", "two", "Other.", "Third."]
+
+
+def test_stopped_it_keeps_what_was_said() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.add(1, offset=0, text="one")
+    speech.end(1, None)
+    assert shown == ["one"]

@@ -1,0 +1,177 @@
+"""What a terminal sees of a store: everything said at its address, once, and what is to be done there."""
+
+from dataclasses import replace
+
+import pytest
+
+from keryx.config import Settings
+from keryx.domain.message import text_message, text_of
+from keryx.domain.outbox import Sent
+from keryx.domain.source import LOCAL_CLI, Source
+from keryx.ids import Ids
+from keryx.store.database import Database
+from keryx.testing.clock import FakeClock
+from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
+from keryx.transactions.fail_turn import stop_turn
+from keryx.transactions.record_step import record_text
+from keryx.transactions.work_as_node import enter_node
+from keryx.views.said import (
+    Holder,
+    Look,
+    Place,
+    Since,
+    find_end,
+    find_item,
+    find_name,
+    is_at_work,
+    is_due,
+    list_holders,
+    look,
+    opened_at,
+    start,
+)
+from tests.conformance.acting import ask, call
+from tests.conformance.stage import Stage
+
+PLACE = Place(source=LOCAL_CLI, settings=Settings(welcome=None))
+WEB = Source(platform="web", chat_id="browser", chat_type="dm")
+
+
+@pytest.fixture
+def stage(database: Database, clock: FakeClock) -> Stage:
+    return Stage(database=database, clock=clock)
+
+
+async def see(stage: Stage, since: Since) -> Look:
+    return await stage.look(lambda tx: look(tx, PLACE, since))
+
+
+async def begin(stage: Stage) -> Since:
+    return await stage.look(lambda tx: start(tx, PLACE))
+
+
+async def send_all(stage: Stage) -> None:
+    """Let another terminal record everything as sent."""
+    connector = await stage.do(lambda tx: take_connector(tx, platform="local", account="", holder="terminal"))
+    assert connector is not None
+    while claimed := await stage.do(lambda tx: claim_deliveries(tx, connector)):
+        for each in claimed:
+            await stage.do(
+                lambda tx, each=each: record_delivery(  # type: ignore[misc]
+                    tx, connector, each.id, Sent(message_id=None), deduplicates=False
+                )
+            )
+
+
+async def test_an_empty_store_has_nothing_to_show(stage: Stage) -> None:
+    seen = await see(stage, await begin(stage))
+    assert (seen.session_id, seen.spoken, seen.heard, seen.turn) == (None, (), (), None)
+    assert seen.is_at_rest
+    assert not seen.is_due
+    assert await stage.look(lambda tx: list_holders(tx, PLACE)) == []
+
+
+async def test_what_was_said_while_nobody_looked_is_news_and_what_was_sent_is_not(stage: Stage) -> None:
+    await stage.exchange("one", "first", source=LOCAL_CLI)
+    await send_all(stage)
+    await stage.exchange("two", "second", source=LOCAL_CLI)
+    since = await begin(stage)
+    seen = await see(stage, since)
+    assert [text_of(each.parts) for each in seen.spoken] == ["second"]
+    assert (seen.to_send, seen.unfinished) == (True, 1)
+    # Not named as seen, it is news until it is, also when somebody else has recorded it.
+    await send_all(stage)
+    seen = await see(stage, seen.since)
+    assert [(text_of(each.parts), each.is_unfinished) for each in seen.spoken] == [("second", False)]
+    assert (seen.to_send, seen.unfinished) == (False, 0)
+    done = replace(seen.since, seen=seen.since.seen | {each.id for each in seen.spoken})
+    assert (await see(stage, done)).spoken == ()
+
+
+async def test_what_others_say_in_the_conversation_is_heard_from_then_on(stage: Stage) -> None:
+    session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
+    seen = await see(stage, await begin(stage))
+    assert (seen.session_id, seen.heard) == (session_id, ())
+    await stage.accept("/attach about Rome", source=WEB)
+    await stage.accept("and Ostia", source=WEB)
+    seen = await see(stage, seen.since)
+    assert [(text_of(each.parts), each.source.platform, each.person) for each in seen.heard] == [
+        ("/attach about Rome", "web", "owner"),
+        ("and Ostia", "web", "owner"),
+    ]
+    assert (await see(stage, seen.since)).heard == ()
+    # In another conversation what was said before is no news.
+    await stage.accept("/new", source=LOCAL_CLI)
+    assert (await see(stage, seen.since)).heard == ()
+
+
+async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:
+    session_id = (await stage.accept("hello", source=LOCAL_CLI)).session_id
+    since = await begin(stage)
+    seen = await see(stage, since)
+    assert (seen.is_due, seen.queued, seen.turn, seen.is_at_rest) == (True, 1, None, False)
+    begun = await stage.begin()
+    await stage.do(lambda tx: record_text(tx, begun.lease, turn_id=begun.turn_id, start=0, text="I thi"))
+    await stage.accept("and?", source=LOCAL_CLI)
+    seen = await see(stage, since)
+    assert seen.turn is not None
+    assert (seen.turn.state, seen.turn.said, seen.queued, seen.is_due) == ("running", "I thi", 1, False)
+    assert not seen.is_at_rest
+    assert await stage.look(lambda tx: is_at_work(tx, session_id))
+    await call(stage, begun, ("c", "ask"))
+    await ask(stage, begun)
+    seen = await see(stage, since)
+    assert (seen.is_due, seen.is_at_rest) == (False, True)
+    assert not await stage.look(lambda tx: is_at_work(tx, session_id))
+    await stage.accept("/approve", source=LOCAL_CLI)
+    assert await stage.look(lambda tx: is_due(tx, session_id))
+
+
+async def test_commands_that_wait_for_a_surface_are_counted(stage: Stage) -> None:
+    await stage.accept("/search rome", source=LOCAL_CLI)
+    seen = await see(stage, await begin(stage))
+    assert (seen.commands, seen.queued, seen.is_due, seen.is_at_rest) == (1, 0, False, False)
+
+
+async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
+    accepted = await stage.accept("hello", source=LOCAL_CLI)
+    begun = await stage.begin()
+    ended = await stage.look(lambda tx: find_end(tx, begun.turn_id))
+    assert (ended.state, ended.text) == ("running", None)
+    partial = text_message("assistant", "I thi")
+    await stage.do(lambda tx: stop_turn(tx, begun.lease, turn_id=begun.turn_id, partial=partial))
+    ended = await stage.look(lambda tx: find_end(tx, begun.turn_id))
+    assert (ended.state, ended.text) == ("stopped", "I thi")
+    item = await stage.look(lambda tx: find_item(tx, accepted.inbox_id))
+    assert item.fate == "cancelled"
+
+
+async def test_a_conversation_that_was_brought_here_was_opened_elsewhere(stage: Stage, ids: Ids) -> None:
+    session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
+    elsewhere = replace(PLACE, source=replace(LOCAL_CLI, account=f"print-{ids.token()}"))
+    assert await stage.look(lambda tx: opened_at(tx, session_id, PLACE))
+    assert not await stage.look(lambda tx: opened_at(tx, session_id, elsewhere))
+    assert await stage.look(lambda tx: find_name(tx, session_id)) == "about Rome"
+
+
+async def test_terminals_that_hold_something_are_named_with_their_process(stage: Stage) -> None:
+    await stage.do(lambda tx: enter_node(tx, holder="terminal", kind="chat", host="here", pid=7, version="1"))
+    await stage.do(lambda tx: take_connector(tx, platform="local", account="", holder="terminal"))
+    accepted = await stage.accept("hello", source=LOCAL_CLI)
+    begun = await stage.begin(holder="terminal")
+    account, turn = await stage.look(lambda tx: list_holders(tx, PLACE))
+    assert account == Holder(holder="terminal", epoch=1, host="here", pid=7)
+    assert (turn.turn_id, turn.session_id) == (begun.turn_id, accepted.session_id)
+    await stage.accept("/stop", source=LOCAL_CLI)
+    assert len(await stage.look(lambda tx: list_holders(tx, PLACE))) == 1
+
+
+async def test_what_gateways_hold_is_left_to_them(stage: Stage) -> None:
+    await stage.do(
+        lambda tx: enter_node(tx, holder="gateway", kind="gateway", host="here", pid=7, version="1")
+    )
+    await stage.do(lambda tx: take_connector(tx, platform="local", account="", holder="gateway"))
+    await stage.accept("hello", source=LOCAL_CLI)
+    await stage.begin(holder="gateway")
+    assert await stage.look(lambda tx: list_holders(tx, PLACE)) == []
+    assert (await see(stage, await begin(stage))).has_gateway
