@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from keryx.clock import MINUTE
+from keryx.domain.inbox import ATTEMPTS_MAX
 from keryx.domain.message import text_message
 from keryx.domain.turn import UNKNOWN_RESULT
 from keryx.errors import InvalidValue, NotFound
@@ -118,7 +119,7 @@ async def test_a_once_call_starts_at_most_once_over_crashes_and_says_that_it_is_
 async def test_an_idempotent_call_runs_again_under_the_same_key(stage: Stage) -> None:
     await stage.accept("save")
     keys_used = set()
-    for _ in range(3):
+    for _ in range(ATTEMPTS_MAX - 1):
         begun = await stage.begin()
         if not begun.resumed:
             await call(stage, begun, ("save", "idempotent"))

@@ -41,8 +41,6 @@ def _reply(tx: ReadTx, command: WaitingCommand) -> str:
     if not isinstance(parsed, ParsedCommand) or parsed.name != "search":
         return NOT_YET.format(name=parsed.name if parsed else "this")
     assert command.person_id is not None, "a command is somebody's"
-    if not parsed.arguments:
-        return "Say what to look for: /search <words>."
     found = search(
         tx,
         parsed.arguments,

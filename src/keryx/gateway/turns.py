@@ -56,7 +56,7 @@ class TurnLoop:
         self._agent = agent
         self._toolbox = toolbox
         self._session_id = session_id
-        self._turns_max = turns_max
+        self.turns_max = turns_max
         self._running: dict[TurnId, _Running] = {}
         self._freed = asyncio.Event()
         self._is_draining = False
@@ -99,7 +99,7 @@ class TurnLoop:
 
     async def _begin(self) -> bool:
         """Begin the next turn, if there is room and work; say whether one was."""
-        if len(self._running) >= self._turns_max:
+        if len(self._running) >= self.turns_max:
             return False
         desk, session_id = self._desk, self._session_id
         try:

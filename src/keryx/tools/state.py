@@ -3,6 +3,7 @@
 What is told in a chat that others read is only what was said to these others.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from keryx.agents.agent import ToolOffer
@@ -34,7 +35,7 @@ def state_tools(database: Database) -> Sequence[Tool]:
     ]
 
 
-class _Told:
+class _Told(ABC):
     """A tool that reads and tells; it changes nothing and may run any number of times."""
 
     name: str
@@ -60,13 +61,13 @@ class _Told:
         """Read what is asked for and return it as lines of text."""
         return await self._database.read(lambda tx: self.tell(tx, use))
 
+    @abstractmethod
     def tell(self, tx: ReadTx, use: Use) -> str:
         """Return what is asked for."""
-        raise NotImplementedError
 
-    def question(self, use: Use) -> str:
-        """Return what a person is asked before."""
-        raise NotImplementedError
+    def question(self, use: Use) -> str:  # noqa: ARG002 - the same whatever it is used for
+        """Return what a person is asked before, if anybody ever is."""
+        return f"May I use {self.name}?"
 
 
 class SearchHistory(_Told):
@@ -175,11 +176,15 @@ class Remember(_Told):
     parameters = {"note": {"type": "string", "description": "What to keep, in one sentence"}}  # noqa: RUF012
 
     async def run(self, use: Use) -> JsonValue:
-        """Keep the note."""
+        """Keep the note and tell so."""
         note = use.text("note")
         await self._database.write(
             lambda tx: remember(tx, SessionId(use.session_id), note, person_id=use.person_id)
         )
+        return await super().run(use)
+
+    def tell(self, tx: ReadTx, use: Use) -> str:  # noqa: ARG002 - nothing more to say
+        """Return that it is done."""
         return "Kept."
 
     def question(self, use: Use) -> str:

@@ -1,0 +1,252 @@
+"""What the loops do when something is in their way: the store, a lease, an adapter, an answer that does not come."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import pytest
+
+from keryx.agents.agent import Answer, Brief, Stage
+from keryx.clock import MINUTE
+from keryx.config import Settings
+from keryx.domain.approval import APPROVAL_LIFETIME
+from keryx.domain.lease import CANCEL_AFTER, LEASE_TIME
+from keryx.errors import StoreUnavailable
+from keryx.gateway.commands import answer_waiting
+from keryx.gateway.desk import Desk, endlessly
+from keryx.gateway.expiry import expire_questions
+from keryx.gateway.intake import accept_update
+from keryx.gateway.supervisor import Gateway
+from keryx.gateway.turns import TurnLoop
+from keryx.ids import Ids
+from keryx.platforms.adapter import Update
+from keryx.store.database import Database, Tx
+from keryx.testing.builders import call_message
+from keryx.testing.clock import FakeClock
+from keryx.testing.platform import FakeAdapter, FakePlatform
+from keryx.tools.state import state_tools
+from keryx.tools.tool import Toolbox, ToolFailed, Use
+from keryx.transactions.accept_message import Duplicate
+from keryx.transactions.record_step import ask_approval, record_calls
+from tests.conformance.stage import Stage as Play
+from tests.flow.running import Actor, let_in, said, until
+
+
+class Hurry:
+    """Waits hardly at all."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.005))
+
+
+@pytest.fixture
+def desk(database: Database, clock: FakeClock) -> Desk:
+    return Desk(
+        database=database,
+        settings=Settings(welcome=None),
+        ids=Ids(),
+        clock=clock,
+        holder="node",
+        pace=Hurry(),
+    )
+
+
+@pytest.fixture
+async def play(database: Database, clock: FakeClock) -> Play:
+    play = Play(database=database, clock=clock)
+    await play.meet("ana")
+    return play
+
+
+async def test_what_must_be_recorded_waits_for_the_store(desk: Desk) -> None:
+    tries = 0
+
+    def work(tx: Tx) -> int:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise StoreUnavailable("the disk is full")
+        return tries
+
+    assert await desk.insist(work, what="this") == 3
+
+
+async def test_a_loop_outlives_what_happens_in_it(desk: Desk) -> None:
+    calls = 0
+    enough = asyncio.Event()
+
+    async def work() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise StoreUnavailable("away")
+        if calls == 2:
+            raise ZeroDivisionError
+        enough.set()
+
+    loop = asyncio.create_task(endlessly(desk, "this", work, seconds=0))
+    await asyncio.wait_for(enough.wait(), 10)
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+    assert calls >= 3
+
+
+async def test_questions_that_nobody_answers_let_their_turns_go_on(desk: Desk, play: Play) -> None:
+    await play.accept("go")
+    turn = await play.begin()
+    await play.do(
+        lambda tx: record_calls(
+            tx, turn.lease, turn_id=turn.turn_id, message=call_message(("c", "ask")), ids=play.ids
+        )
+    )
+    await play.do(
+        lambda tx: ask_approval(tx, turn.lease, turn_id=turn.turn_id, call_id="c", question="?", ids=play.ids)
+    )
+    assert await play.begin_if_any() is None
+    play.clock.advance(APPROVAL_LIFETIME + 1)
+    await expire_questions(desk)
+    assert (await play.begin()).turn_id == turn.turn_id
+
+
+async def test_commands_that_wait_are_answered_whatever_they_are(
+    desk: Desk, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        await play.exchange(f"word number {number}")
+    before = len(await play.said())
+    for text in ("/search word", "/compress", "/search nothing-like-it"):
+        await play.accept(text)
+    assert await answer_waiting(desk) == 3
+    texts = [text for _, text in await play.said()][before:]
+    assert "There is more; search with more words." in texts[0]
+    assert texts[1].startswith("/compress comes with the model agent")
+    assert texts[2].startswith("Nothing found.")
+    await play.accept("/search again", ref="again")
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("keryx.gateway.commands.search", fail)
+    await answer_waiting(desk)
+    assert (await play.said())[-1][1].startswith("That did not work")
+
+
+async def test_what_is_accepted_before_or_not_for_us_is_told_apart(desk: Desk, database: Database) -> None:
+    platform = FakePlatform()
+    await let_in(database, platform, "ana")
+    adapter = platform.adapter()
+    update = platform.say("hello")
+    first = await accept_update(desk, adapter, update)
+    assert isinstance(await accept_update(desk, adapter, update), Duplicate)
+    assert first is not None
+    assert await accept_update(desk, adapter, platform.say("hi", user="nobody")) is not None
+
+
+async def start_turn(desk: Desk, play: Play) -> tuple[TurnLoop, "asyncio.Task[None]"]:
+    at_work = asyncio.Event()
+
+    async def linger(brief: Brief, stage: Stage) -> Answer:
+        at_work.set()
+        await asyncio.sleep(60)
+        return said("never")
+
+    loop = TurnLoop(desk, Actor(linger), Toolbox())
+    await play.accept("hello")
+    running = asyncio.create_task(loop.run())
+    await asyncio.wait_for(at_work.wait(), 10)
+    return loop, running
+
+
+async def test_a_turn_that_was_taken_over_is_dropped(desk: Desk, play: Play) -> None:
+    loop, running = await start_turn(desk, play)
+    loop.turns_max = 0
+    play.clock.advance(LEASE_TIME + MINUTE)
+    await until(lambda: not loop.running)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert await play.said() == []
+
+
+async def test_a_turn_whose_lease_cannot_be_renewed_ends_by_itself(
+    desk: Desk, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr("keryx.gateway.turns.renew_turn", away)
+    loop, running = await start_turn(desk, play)
+    play.clock.advance(CANCEL_AFTER + 1)
+    await until(lambda: not loop.running)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_store_that_is_away_holds_up_the_beginning_of_turns(
+    desk: Desk, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    def away(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr("keryx.gateway.turns.begin_turn", away)
+    loop = TurnLoop(desk, Actor(), Toolbox(), turns_max=1)
+    await play.accept("hello")
+    running = asyncio.create_task(loop.run())
+    await until(lambda: tries > 1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class Stumbling(FakeAdapter):
+    """Fails the first time it receives."""
+
+    stumbled = False
+
+    async def receive(self) -> AsyncGenerator[Update, None]:
+        if not self.stumbled:
+            self.stumbled = True
+            raise ConnectionResetError
+        async for update in super().receive():
+            yield update
+
+
+async def test_an_account_that_fails_is_tried_again(store: Database, platform: FakePlatform) -> None:
+    desk = Desk(
+        database=store, settings=Settings(), ids=Ids(), clock=FakeClock(), holder="node", pace=Hurry()
+    )
+    gateway = Gateway(desk, Actor(), Toolbox(), [Stumbling(platform)])
+    await gateway.start()
+    waiting = asyncio.create_task(gateway.wait())
+    platform.say("hello")
+    await until(lambda: len(platform.shown) == 1)
+    await gateway.stop(seconds=1)
+    await asyncio.wait_for(waiting, 10)
+
+
+async def test_tools_tell_in_private_and_keep_silent_before_others(
+    store: Database, platform: FakePlatform
+) -> None:
+    tools = Toolbox(state_tools(store))
+    assert [offer.name for offer in tools.offers()] == sorted(offer.name for offer in tools.offers())
+
+    async def ask(name: str, *, audience_id: int | None = None, **arguments: str) -> object:
+        tool = tools.find(name)
+        assert tool is not None
+        use = Use(arguments=arguments, session_id="s", person_id=1, audience_id=audience_id, key="k")
+        assert tool.question(replace(use, arguments={"note": "x"}))
+        return await tool.run(use)
+
+    assert await ask("list_sessions") == "There are no conversations yet."
+    assert str(await ask("list_schedules")).startswith("Nothing is scheduled.")
+    assert await ask("list_processes") == "No background process runs."
+    assert str(await ask("list_platforms")).startswith("No platform is connected")
+    assert str(await ask("search_history", query="tea")).startswith("Nothing found.")
+    for name in ("list_sessions", "list_schedules", "list_processes"):
+        with pytest.raises(ToolFailed, match="others read this chat"):
+            await ask(name, audience_id=1)
+    with pytest.raises(ToolFailed, match="Give 'query'"):
+        await ask("search_history", query=" ")
+    assert tools.unknown("zzz").endswith("search_history.")
