@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
 from typing import Final, Self
 
-from keryx import __version__
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
 from keryx.domain.lease import RENEW_EVERY, Lease
@@ -25,6 +24,7 @@ from keryx.gateway.commands import answer_waiting
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
 from keryx.gateway.expiry import RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.node import give_sign
 from keryx.gateway.turns import TurnLoop
 from keryx.platforms.adapter import Capabilities, Outgoing, Piece, Update
 from keryx.platforms.text import text_pieces
@@ -32,7 +32,7 @@ from keryx.store.database import Tx
 from keryx.tools.tool import Toolbox
 from keryx.transactions.deliveries import Connector, release_connector, take_connector
 from keryx.transactions.fail_turn import Failure, fail_turn
-from keryx.transactions.work_as_node import enter_node, leave_node
+from keryx.transactions.work_as_node import leave_node
 from keryx.views.said import Holder, Look, Place, is_at_work, list_holders
 
 TEXT_MAX: Final = 1_000_000
@@ -201,17 +201,7 @@ class Presence:
             await expire_questions(self._desk)
 
     async def _sign(self) -> None:
-        desk = self._desk
-        await desk.write(
-            lambda tx: enter_node(
-                tx,
-                holder=desk.holder,
-                kind="chat",
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                version=__version__,
-            )
-        )
+        await give_sign(self._desk, "chat")
 
     async def _keep_account(self) -> None:
         await self._take_account()

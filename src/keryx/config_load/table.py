@@ -92,7 +92,7 @@ MODEL = Setting(
     name="model",
     read=optional(readers.text),
     default=None,
-    help="The model that answers, as `provider:name`; with `none` the offline guide does.",
+    help="The model that will answer, as `provider:name`; in this version the offline guide always does.",
 )
 TIMEZONE = Setting(
     name="timezone", read=readers.zone, default=_RESET.zone, help="The IANA time zone of hours and dates."
@@ -102,7 +102,7 @@ WORKSPACE = Setting(
     read=optional(readers.text),
     default=None,
     is_path=True,
-    help="The directory a new session starts in where nothing else says so.",
+    help="The directory a new session will start in where nothing else says so; not used yet.",
 )
 WELCOME_TEXT: Setting[str | None] = Setting(
     name="welcome",
@@ -192,7 +192,7 @@ PERSONALITY = Setting(
     read=optional(readers.text),
     default=None,
     chosen=readers.personality_name,
-    help="The text the agent gets when `/personality` chose this name.",
+    help="The text the agent will get when `/personality` chose this name; not used yet.",
 )
 TURNS = Setting(
     name="turns_max",

@@ -6,11 +6,8 @@ at once, and it is asked for again.
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Sequence
 
-from keryx import __version__
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
 from keryx.domain.lease import CANCEL_AFTER, RENEW_EVERY
@@ -20,11 +17,12 @@ from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
 from keryx.gateway.expiry import EXPIRE_SECONDS, RECOVER_SECONDS, expire_questions, recover_all
 from keryx.gateway.intake import take_in
+from keryx.gateway.node import give_sign
 from keryx.gateway.turns import TURNS_MAX, TurnLoop
 from keryx.platforms.adapter import Adapter
 from keryx.tools.tool import Toolbox
 from keryx.transactions.deliveries import Connector, release_connector, take_connector
-from keryx.transactions.work_as_node import enter_node, leave_node
+from keryx.transactions.work_as_node import leave_node
 
 DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1
@@ -106,17 +104,7 @@ class Gateway:
                 raise task.exception() or AssertionError
 
     async def _sign(self) -> None:
-        desk = self._desk
-        await desk.write(
-            lambda tx: enter_node(
-                tx,
-                holder=desk.holder,
-                kind="gateway",
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                version=__version__,
-            )
-        )
+        await give_sign(self._desk, "gateway")
 
     async def _answer_commands(self) -> None:
         async def look() -> None:

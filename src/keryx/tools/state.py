@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from keryx.agents.agent import ToolOffer
-from keryx.clock import DAY, HOUR, MINUTE, Micros
 from keryx.domain.json_value import JsonValue
 from keryx.domain.session import SessionId
 from keryx.domain.turn import StepEffect
 from keryx.store.database import Database, ReadTx
 from keryx.tools.tool import Tool, ToolFailed, Use
 from keryx.transactions.change_session import remember
+from keryx.transactions.command_handlers.context import ago, span
 from keryx.views.board import show_board
 from keryx.views.nodes import show_nodes
 from keryx.views.search import search
@@ -110,7 +110,7 @@ class ListSessions(_Told):
         page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
         lines = [
             f"{row.title or row.preview or row.id} ({row.message_count} messages, "
-            f"{ago(tx.now - row.last_active_at)})"
+            f"{ago(row.last_active_at, now=tx.now)})"
             for row in page.rows
         ]
         return "\n".join(lines) or "There are no conversations yet."
@@ -190,16 +190,3 @@ class Remember(_Told):
     def question(self, use: Use) -> str:
         """Return what the person is asked."""
         return f"May I keep this note for later? {use.text('note')!r} Answer /approve or /deny."
-
-
-def span(micros: Micros) -> str:
-    """Return a length of time in its largest unit."""
-    for unit, word in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if micros >= unit:
-            return f"{micros // unit} {word}"
-    return "less than a minute"
-
-
-def ago(micros: Micros) -> str:
-    """Return how long ago something was."""
-    return f"{span(micros)} ago"
