@@ -284,10 +284,9 @@ class PostgresDatabase(Database):
             try:
                 with self._pool.connection() as connection:
                     row = connection.execute(_FATE, question.marks).fetchone()
-            except psycopg.errors.InvalidParameterValue:
-                return False  # a number the server has not come to: lost when it crashed
-            except psycopg.OperationalError:
-                row = None
+            except (psycopg.OperationalError, psycopg.errors.InvalidParameterValue) as error:
+                # A number that the server has not come to was lost when it crashed.
+                row = ("aborted",) if isinstance(error, psycopg.errors.InvalidParameterValue) else None
             fate = row and row[0]
             if fate in ("committed", "aborted"):
                 return bool(fate == "committed")
