@@ -13,7 +13,7 @@ from keryx.domain.outbox import MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Un
 from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
-from keryx.gateway.desk import Desk
+from keryx.gateway.desk import Desk, endlessly
 from keryx.platforms.adapter import Adapter, Outgoing, Piece, TextPiece
 from keryx.store.database import Tx
 from keryx.transactions.deliveries import (
@@ -49,6 +49,8 @@ class Dispatcher:
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
         self._freed = asyncio.Event()
+        self._shown: dict[TurnId, str] = {}
+        """What was shown last of the turns that speak."""
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
@@ -56,24 +58,30 @@ class Dispatcher:
         try:
             while True:
                 since = self._desk.database.change_no
-                if not await self.send_due():
+                if self._room <= 0 or not await self._is_due():
                     await self._wait(since)
+                elif not await self.send_due():
+                    # Due and not to be had: the account is about to be lost. Its own commit must not wake it.
+                    await self._desk.pace.sleep(LOOK_SECONDS)
         finally:
             if previews is not None:
                 previews.cancel()
                 await asyncio.gather(previews, return_exceptions=True)
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    async def send_due(self) -> bool:
-        """Begin to send what is due; say whether there was anything."""
-        room = AT_ONCE_MAX - len(self._sending)
-        if room <= 0:
-            return False
+    @property
+    def _room(self) -> int:
+        return AT_ONCE_MAX - len(self._sending)
+
+    async def _is_due(self) -> bool:
         connector = self._connector
-        if not await self._desk.database.read(
+        return await self._desk.database.read(
             lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
-        ):
-            return False
+        )
+
+    async def send_due(self) -> bool:
+        """Begin to send what is due; say whether anything could be claimed."""
+        connector, room = self._connector, self._room
         claimed = await self._desk.insist(
             lambda tx: claim_deliveries(tx, connector, limit=room), what="dispatch"
         )
@@ -159,17 +167,17 @@ class Dispatcher:
 
     async def _run_previews(self) -> None:
         """Show what turns are saying, as often as the platform likes."""
-        shown: dict[TurnId, str] = {}
         pause = self._adapter.capabilities.edit_every / SECOND
-        while True:
-            speaking = await self._desk.database.read(list_speaking)
-            shown = {turn.id: shown.get(turn.id, "") for turn in speaking}
-            for turn in speaking:
-                text = await self._desk.database.read(partial(said_so_far, turn_id=turn.id))
-                if len(text) >= PREVIEW_MIN and text != shown[turn.id]:
-                    shown[turn.id] = text
-                    await self._preview(turn.id, text)
-            await self._desk.pace.sleep(pause)
+        await endlessly(self._desk, "previews", self._show_previews, seconds=pause)
+
+    async def _show_previews(self) -> None:
+        speaking = await self._desk.database.read(list_speaking)
+        self._shown = {turn.id: self._shown.get(turn.id, "") for turn in speaking}
+        for turn in speaking:
+            text = await self._desk.database.read(partial(said_so_far, turn_id=turn.id))
+            if len(text) >= PREVIEW_MIN and text != self._shown[turn.id]:
+                self._shown[turn.id] = text
+                await self._preview(turn.id, text)
 
     async def _preview(self, turn_id: TurnId, text: str) -> None:
         connector, ids = self._connector, self._desk.ids

@@ -111,6 +111,8 @@ class TurnLoop:
             await desk.pace.sleep(LOOK_SECONDS)
             return False
         if begun is None:
+            # Another gateway was faster. Its commit wakes this loop, and this one's own must not.
+            await desk.pace.sleep(STOP_LOOK_SECONDS)
             return False
         running = _Running(self, begun)
         self._running[begun.turn_id] = running

@@ -150,7 +150,7 @@ def give_up(
             tx,
             address=address,
             kind="scheduled" if turn.purpose == "schedule" else "reply",
-            parts=(TextPart(text=f"I could not answer: {failure.reason}"),),
+            parts=(TextPart(text=f"I could not answer: {failure.reason}\n/retry tries again."),),
             idempotency_key=ids.token(),
             session_id=turn.session_id,
             turn_id=turn.id,

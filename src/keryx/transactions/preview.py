@@ -31,8 +31,8 @@ def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> 
         holder=connector.holder,
         epoch=connector.epoch,
     )
-    if not held:
-        return None
+    if not held or outbox.has_waiting(tx, address):
+        return None  # a preview never overtakes what was said before
     outbox.hold_reply(
         tx,
         address=address,

@@ -103,6 +103,11 @@ def hold_reply(
     )
 
 
+def has_waiting(tx: ReadTx, address: Address) -> bool:
+    """Say whether something is on its way to an address."""
+    return tx.row("outbox.has_waiting", address=str(address)) is not None
+
+
 def find_held(tx: ReadTx, turn_id: int) -> Delivery | None:
     """Return the preview of a turn's reply, or None."""
     row = tx.row("outbox.find_held", turn_id=turn_id)

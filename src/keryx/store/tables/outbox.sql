@@ -26,6 +26,10 @@ VALUES (
 )
 ON CONFLICT (turn_id, address, kind) WHERE kind IN ('reply', 'scheduled') DO NOTHING
 
+-- name: outbox.has_waiting
+-- Whether something is to be shown at an address before anything new is.
+SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL LIMIT 1
+
 -- name: outbox.find_held
 -- The preview of a turn's reply.
 SELECT
