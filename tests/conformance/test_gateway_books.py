@@ -70,7 +70,7 @@ async def test_a_preview_becomes_the_reply_in_the_same_message(stage: Stage, con
     assert preview is not None
     assert preview.platform_message_id is None
     assert await due(stage, connector) == []
-    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
     again = await preview_of(stage, connector, turn)
     assert again is not None
     assert (again.id, again.platform_message_id, again.maybe_repeated_at) == (preview.id, "77", None)
@@ -90,7 +90,7 @@ async def test_a_preview_without_a_receipt_makes_the_reply_a_marked_repetition(
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Unknown()))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Unknown()))
     assert await preview_of(stage, connector, turn) is None
     await stage.finish(turn)
     (reply,) = await due(stage, connector)
@@ -101,7 +101,7 @@ async def test_a_preview_that_was_refused_leaves_no_doubt(stage: Stage, connecto
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Rejected(reason="too many")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Rejected(reason="too many")))
     await stage.finish(turn)
     (reply,) = await due(stage, connector)
     assert (reply.platform_message_id, reply.maybe_repeated_at) == (None, None)
@@ -111,7 +111,7 @@ async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, 
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
     await stage.do(lambda tx: hand_back_turn(tx, turn.lease, turn_id=turn.turn_id))
     other = await stage.begin(holder="another")
     assert other.answers[0].attempts == 0
@@ -124,7 +124,7 @@ async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, conne
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
     partial = text_message("assistant", "Once upon")
     await stage.do(lambda tx: stop_turn(tx, turn.lease, turn_id=turn.turn_id, partial=partial))
     (reply,) = await due(stage, connector)
@@ -137,7 +137,7 @@ async def test_a_stopped_turn_of_which_nothing_was_shown_says_nothing(
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Rejected(reason="no")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Rejected(reason="no")))
     await stage.do(lambda tx: stop_turn(tx, turn.lease, turn_id=turn.turn_id))
     assert await due(stage, connector) == []
 
@@ -146,11 +146,14 @@ async def test_a_failure_is_told_in_the_message_that_was_watched(stage: Stage, c
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
     failure = Failure(reason="no model")
     await stage.do(lambda tx: fail_turn(tx, turn.lease, turn_id=turn.turn_id, failure=failure, ids=stage.ids))
     (reply,) = await due(stage, connector)
-    assert (reply.id, text_of(reply.parts)) == (preview.id, "I could not answer: no model")
+    assert (reply.id, text_of(reply.parts)) == (
+        preview.id,
+        "I could not answer: no model\n/retry tries again.",
+    )
 
 
 async def test_nothing_is_shown_of_other_accounts_or_by_who_lost_the_account(
@@ -168,7 +171,7 @@ async def test_a_reply_said_elsewhere_ends_the_preview(stage: Stage, connector: 
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
-    await stage.do(lambda tx: record_preview(tx, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
     await stage.finish(turn, None)
     (left,) = await due(stage, connector)
     assert text_of(left.parts) == "(answered elsewhere)"

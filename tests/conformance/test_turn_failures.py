@@ -31,7 +31,9 @@ async def test_a_failure_is_told_where_the_question_came_from(stage: Stage) -> N
     begun = await stage.begin()
     partial = text_message("assistant", "The answer is")
     assert await fail(stage, begun, Failure(reason="the model is gone"), partial) == "failed"
-    assert await stage.said() == [("telegram:family", "I could not answer: the model is gone")]
+    assert await stage.said() == [
+        ("telegram:family", "I could not answer: the model is gone\n/retry tries again.")
+    ]
     assert await stage.fate(accepted) == "failed"
     assert (await stage.item(accepted.inbox_id)).state == "dead"
     assert await stage.texts(accepted.session_id) == ["one", "The answer is"]
@@ -43,7 +45,7 @@ async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
     await stage.accept("one")
     to = [Address(platform="signal", chat_id="ops")]
     await fail(stage, await stage.begin(), Failure(reason="no", to=to))
-    assert await stage.said("signal") == [("signal:ops", "I could not answer: no")]
+    assert await stage.said("signal") == [("signal:ops", "I could not answer: no\n/retry tries again.")]
     assert await stage.said() == []
 
 
@@ -84,7 +86,7 @@ async def test_after_too_many_tries_a_retry_is_a_failure(stage: Stage) -> None:
         outcomes.append(await fail(stage, begun, Failure(reason="busy", retry_at=stage.clock.now())))
     assert outcomes == ["again"] * (ATTEMPTS_MAX - 1) + ["failed"]
     assert await stage.fate(accepted) == "failed"
-    assert [text for _, text in await stage.said()] == ["I could not answer: busy"]
+    assert [text for _, text in await stage.said()] == ["I could not answer: busy\n/retry tries again."]
 
 
 async def test_eight_sessions_that_must_wait_do_not_hold_up_a_ninth(stage: Stage) -> None:

@@ -131,7 +131,7 @@ def _preview(tx: Tx, world: World, ids: Ids) -> outbox.Delivery | None:
 def _show_preview(tx: Tx, world: World, ids: Ids) -> object:
     held = _preview(tx, world, ids)
     assert held is not None
-    preview.record_preview(tx, held, Sent(message_id="7"))
+    preview.record_preview(tx, world.connector, held, Sent(message_id="7"))
     return held
 
 

@@ -72,7 +72,7 @@ async def test_a_failure_is_told_in_the_chat(store: Database, platform: FakePlat
     async with running(store, platform, Actor(fail)):
         platform.say("hello")
         await until(lambda: len(platform.shown) == 1)
-    assert platform.said_to("1") == ["I could not answer: the key is wrong"]
+    assert platform.said_to("1") == ["I could not answer: the key is wrong\n/retry tries again."]
 
 
 async def test_a_failure_that_may_pass_is_tried_again_and_told_after_three_times(
@@ -86,7 +86,7 @@ async def test_a_failure_that_may_pass_is_tried_again_and_told_after_three_times
         platform.say("hello")
         await until(lambda: len(platform.shown) == 1)
     assert len(agent.briefs) == 3
-    assert platform.said_to("1") == ["I could not answer: the provider is overloaded"]
+    assert platform.said_to("1") == ["I could not answer: the provider is overloaded\n/retry tries again."]
 
 
 async def test_a_fault_of_an_agent_is_tried_again(

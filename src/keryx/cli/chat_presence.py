@@ -24,13 +24,14 @@ from keryx.gateway.commands import answer_waiting
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
 from keryx.gateway.expiry import RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.hold import Hold, take_hold
 from keryx.gateway.node import give_sign
 from keryx.gateway.turns import TurnLoop
 from keryx.platforms.adapter import Capabilities, Outgoing, Piece, Update
 from keryx.platforms.text import text_pieces
 from keryx.store.database import Tx
 from keryx.tools.tool import Toolbox
-from keryx.transactions.deliveries import Connector, release_connector, take_connector
+from keryx.transactions.deliveries import Connector, release_connector
 from keryx.transactions.fail_turn import Failure, fail_turn
 from keryx.transactions.work_as_node import leave_node
 from keryx.views.said import Holder, Look, Place, is_at_work, list_holders
@@ -94,7 +95,7 @@ class Presence:
         self._toolbox = toolbox
         self._place = place
         self._adapter = adapter
-        self._connector: Connector | None = None
+        self._hold: Hold | None = None
         self._dispatcher: Dispatcher | None = None
         self._loops: dict[str, tuple[TurnLoop, asyncio.Task[None]]] = {}
         self._retiring: dict[asyncio.Task[None], TurnLoop] = {}
@@ -106,7 +107,7 @@ class Presence:
     @property
     def records(self) -> bool:
         """Whether this terminal is the one that records what is shown as sent."""
-        return self._connector is not None
+        return self._hold is not None
 
     async def __aenter__(self) -> Self:
         """Sign in, let go of what the dead held, and ask for the account."""
@@ -133,11 +134,11 @@ class Presence:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        connector, holder = self._connector, self._desk.holder
+        hold, holder = self._hold, self._desk.holder
 
         def leave(tx: Tx) -> None:
-            if connector is not None:
-                release_connector(tx, connector)
+            if hold is not None:
+                release_connector(tx, hold.connector)
             leave_node(tx, holder=holder)
 
         try:
@@ -205,20 +206,16 @@ class Presence:
 
     async def _keep_account(self) -> None:
         await self._take_account()
-        if self._connector is not None:
+        if self._hold is not None:
             await self._desk.pace.sleep(RENEW_EVERY / SECOND)
 
     async def _take_account(self) -> None:
         """Take the account of the place, or keep it; without it this terminal shows, and another one records."""
-        desk, adapter = self._desk, self._adapter
-        connector = await desk.write(
-            lambda tx: take_connector(
-                tx, platform=adapter.platform, account=adapter.account or "", holder=desk.holder
-            )
-        )
-        if connector != self._connector:
-            self._connector = connector
-            self._dispatcher = None if connector is None else Dispatcher(desk, adapter, connector)
+        hold = await take_hold(self._desk, self._adapter)
+        if hold is None:
+            self._hold = self._dispatcher = None
+        elif self._hold is None or not self._hold.keep(hold):
+            self._hold, self._dispatcher = hold, Dispatcher(self._desk, self._adapter, hold)
 
     async def _bury(self) -> None:
         """Let go of what terminals of this machine held that are no more."""

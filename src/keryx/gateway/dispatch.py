@@ -14,11 +14,11 @@ from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
 from keryx.gateway.desk import Desk, endlessly
+from keryx.gateway.hold import Hold
 from keryx.platforms.adapter import Adapter, Outgoing, Piece, TextPiece
 from keryx.store.database import Tx
 from keryx.transactions.deliveries import (
     ClaimedDelivery,
-    Connector,
     claim_deliveries,
     record_delivery,
     record_piece,
@@ -34,6 +34,7 @@ PREVIEW_MIN = 24
 """Characters from which on it is worth showing what is being written."""
 GROWING = " …"
 NO_RECEIPT = "no receipt came for a change"
+NOT_SURE = "another gateway may have the account by now"
 
 _log = logging.getLogger("keryx.gateway.dispatch")
 
@@ -41,10 +42,11 @@ _log = logging.getLogger("keryx.gateway.dispatch")
 class Dispatcher:
     """Sends what is due through one account, while its connector lease lasts."""
 
-    def __init__(self, desk: Desk, adapter: Adapter, connector: Connector) -> None:
+    def __init__(self, desk: Desk, adapter: Adapter, hold: Hold) -> None:
         self._desk = desk
         self._adapter = adapter
-        self._connector = connector
+        self._hold = hold
+        self._connector = hold.connector
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
@@ -154,6 +156,8 @@ class Dispatcher:
             key=f"{delivery.idempotency_key}-{index}",
             reply_to=delivery.reply_to if index == 0 else None,
         )
+        if not self._hold.is_sure:
+            return Rejected(reason=NOT_SURE)
         try:
             if index == 0 and delivery.platform_message_id is not None:
                 changed = await self._adapter.edit(outgoing, message_id=delivery.platform_message_id)
@@ -189,7 +193,7 @@ class Dispatcher:
                 return None
 
         preview = await self._desk.write(begin)
-        if preview is None:
+        if preview is None or not self._hold.is_sure:
             return
         self._busy.add(preview.address)
         try:
@@ -199,7 +203,9 @@ class Dispatcher:
             )
             if preview.platform_message_id is None:
                 outcome = await self._adapter.send(outgoing)
-                await self._desk.insist(lambda tx: record_preview(tx, preview, outcome), what="a preview")
+                await self._desk.insist(
+                    lambda tx: record_preview(tx, connector, preview, outcome), what="a preview"
+                )
             else:
                 await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
         finally:

@@ -10,18 +10,19 @@ from collections.abc import Sequence
 
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
-from keryx.domain.lease import CANCEL_AFTER, RENEW_EVERY
+from keryx.domain.lease import RENEW_EVERY
 from keryx.errors import StoreUnavailable
 from keryx.gateway.commands import answer_waiting
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
 from keryx.gateway.expiry import EXPIRE_SECONDS, RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.hold import Hold, take_hold
 from keryx.gateway.intake import take_in
 from keryx.gateway.node import give_sign
 from keryx.gateway.turns import TURNS_MAX, TurnLoop
 from keryx.platforms.adapter import Adapter
 from keryx.tools.tool import Toolbox
-from keryx.transactions.deliveries import Connector, release_connector, take_connector
+from keryx.transactions.deliveries import Connector, release_connector
 from keryx.transactions.work_as_node import leave_node
 
 DRAIN_SECONDS = 20.0
@@ -118,14 +119,14 @@ class Gateway:
         """Hold the account's lease and work on it while it lasts; ask for it again when it is lost."""
         desk = self._desk
         while True:
-            connector = await self._take(adapter)
-            if connector is None:
+            hold = await self._take(adapter)
+            if hold is None:
                 await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
                 continue
             working = [
                 asyncio.create_task(take_in(desk, adapter)),
-                asyncio.create_task(Dispatcher(desk, adapter, connector).run()),
-                asyncio.create_task(self._renew(adapter, connector)),
+                asyncio.create_task(Dispatcher(desk, adapter, hold).run()),
+                asyncio.create_task(self._renew(adapter, hold)),
             ]
             try:
                 done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -138,31 +139,23 @@ class Gateway:
                 for task in working:
                     task.cancel()
                 await asyncio.gather(*working, return_exceptions=True)
-                await self._release(connector)
+                await self._release(hold.connector)
             await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
 
-    async def _take(self, adapter: Adapter) -> Connector | None:
-        desk = self._desk
+    async def _take(self, adapter: Adapter) -> Hold | None:
         try:
-            return await desk.write(
-                lambda tx: take_connector(
-                    tx, platform=adapter.platform, account=adapter.account or "", holder=desk.holder
-                )
-            )
+            return await take_hold(self._desk, adapter)
         except StoreUnavailable as error:
             _log.warning("%s waits for the store: %s", adapter.platform, error)
             return None
 
-    async def _renew(self, adapter: Adapter, connector: Connector) -> None:
+    async def _renew(self, adapter: Adapter, hold: Hold) -> None:
         """Return when the account is lost to another gateway, or could not be kept for too long."""
-        last = self._desk.clock.monotonic()
-        while self._desk.clock.monotonic() - last < CANCEL_AFTER:
+        while hold.is_sure:
             await self._desk.pace.sleep(RENEW_EVERY / SECOND)
-            kept = await self._take(adapter)
-            if kept is not None and kept.epoch != connector.epoch:
+            renewed = await self._take(adapter)
+            if renewed is not None and not hold.keep(renewed):
                 return
-            if kept is not None:
-                last = self._desk.clock.monotonic()
 
     async def _release(self, connector: Connector) -> None:
         try:

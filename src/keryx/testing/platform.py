@@ -69,18 +69,29 @@ class FakePlatform:
     ) -> Inbound:
         """Let somebody say something; returns the update, which ``redeliver`` sends again."""
         number = next(self._numbers)
-        source = Source(
-            platform=self.name,
-            account=self.account,
-            chat_id=chat,
-            chat_type=chat_type,
-            user_id=user,
-            user_name=user.title(),
-            message_id=f"in-{number}",
-        )
+        source = self.source(user, chat=chat, chat_type=chat_type, message_id=f"in-{number}")
         inbound = Inbound(source=source, ref=ref or f"update-{number}", parts=(TextPart(text=text),))
         self.deliver(inbound)
         return inbound
+
+    def source(
+        self, user: str, *, chat: str | None = None, chat_type: ChatType = "dm", message_id: str | None = None
+    ) -> Source:
+        """Return where a user speaks; without a chat, in one that bears the user's name."""
+        return Source(
+            platform=self.name,
+            account=self.account,
+            chat_id=chat or user,
+            chat_type=chat_type,
+            user_id=user,
+            user_name=user.title(),
+            message_id=message_id,
+        )
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was not acknowledged yet."""
+        return bool(self._waiting)
 
     def deliver(self, update: Update) -> None:
         """Let an update arrive, again if it has before."""

@@ -42,16 +42,20 @@ def release_connector(tx: Tx, connector: Connector) -> None:
     )
 
 
-def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[outbox.Delivery]:
-    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account."""
-    held = leases.holds_connector(
+def holds_connector(tx: Tx, connector: Connector) -> bool:
+    """Say whether a gateway still has the account."""
+    return leases.holds_connector(
         tx,
         platform=connector.platform,
         account=connector.account,
         holder=connector.holder,
         epoch=connector.epoch,
     )
-    if not held:
+
+
+def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[outbox.Delivery]:
+    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account."""
+    if not holds_connector(tx, connector):
         return []
     due = outbox.list_due(tx, platform=connector.platform, account=connector.account, limit=limit)
     # No fact for the feed: the sessions of all of them would be locked together.

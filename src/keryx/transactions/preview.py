@@ -9,8 +9,8 @@ from keryx.domain.route import Address
 from keryx.domain.turn import TurnId
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import leases, outbox, turns
-from keryx.transactions.deliveries import Connector
+from keryx.store.tables import outbox, turns
+from keryx.transactions.deliveries import Connector, holds_connector
 
 
 def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> outbox.Delivery | None:
@@ -24,14 +24,7 @@ def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> 
     address = Address.of(turn.origin)
     if (address.platform, address.account or "") != (connector.platform, connector.account):
         return None
-    held = leases.holds_connector(
-        tx,
-        platform=connector.platform,
-        account=connector.account,
-        holder=connector.holder,
-        epoch=connector.epoch,
-    )
-    if not held or outbox.has_waiting(tx, address):
+    if not holds_connector(tx, connector) or outbox.has_waiting(tx, address):
         return None  # a preview never overtakes what was said before
     outbox.hold_reply(
         tx,
@@ -48,8 +41,12 @@ def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> 
     return preview
 
 
-def record_preview(tx: Tx, preview: outbox.Delivery, outcome: Outcome) -> None:
-    """Store what became of sending the preview's first form; later changes need no record."""
-    if not isinstance(outcome, Unknown):
-        message_id = outcome.message_id if isinstance(outcome, Sent) else None
-        outbox.note_preview(tx, preview.id, message_id=message_id)
+def record_preview(tx: Tx, connector: Connector, preview: outbox.Delivery, outcome: Outcome) -> None:
+    """Store what became of sending the preview's first form; later changes need no record.
+
+    The word of a gateway that has lost the account is dropped: another one may be showing it by now.
+    """
+    if isinstance(outcome, Unknown) or not holds_connector(tx, connector):
+        return
+    message_id = outcome.message_id if isinstance(outcome, Sent) else None
+    outbox.note_preview(tx, preview.id, message_id=message_id)

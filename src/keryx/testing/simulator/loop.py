@@ -1,0 +1,138 @@
+"""Virtual time and simulated processes: an event loop that never waits, and groups of tasks that die or freeze at once.
+
+A task belongs to the process in whose context it was made, and so does everything it starts. Nothing of a dead process
+runs any more, not even a ``finally``; what a frozen one would do is kept and done when it thaws.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Literal
+
+_CURRENT: ContextVar["Process | None"] = ContextVar("keryx_process", default=None)
+
+State = Literal["alive", "frozen", "dead", "reaped"]
+
+
+class Deadlock(Exception):
+    """Nothing will ever happen any more: everybody waits for somebody else."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer as soon as there is nothing left to do."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        super().__init__(_Leaping(self))
+        self._tasks: list[asyncio.Task[Any]] = []
+        # A task whose process died must not be collected, or its ``finally`` would run after all.
+        self.set_task_factory(self._make_task)
+
+    def time(self) -> float:
+        """Return how many virtual seconds have passed."""
+        return self.passed
+
+    @property
+    def unfinished(self) -> "list[asyncio.Task[Any]]":
+        """The tasks that have not ended, those of dead processes among them."""
+        self._tasks = [task for task in self._tasks if not task.done()]
+        return list(self._tasks)
+
+    def _make_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Coroutine[Any, Any, Any],
+        context: Context | None = None,
+    ) -> "asyncio.Task[Any]":
+        task = asyncio.Task(work, loop=loop, context=context)
+        self._tasks.append(task)
+        return task
+
+    def call_soon(  # type: ignore[override]  # the callback's arguments are checked by whoever schedules it
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Schedule a callback; one of a process runs only while that is alive."""
+        context = context or copy_context()
+        process = context.get(_CURRENT)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        return super().call_soon(process.pass_gate, callback, args, context, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Schedule a callback for later, under the same rule."""
+        context = context or copy_context()
+        process = context.get(_CURRENT)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        return super().call_at(when, process.pass_gate, callback, args, context, context=context)
+
+
+class _Leaping(selectors.SelectSelector):
+    """Lets time pass instead of waiting for it; no real file is waited for in a simulation."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Deadlock("every task waits for another")
+        self._loop.passed += max(0.0, timeout)
+        return []
+
+
+class Process:
+    """A group of tasks that lives, freezes and dies as one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.state: State = "alive"
+        self._parked: list[tuple[Callable[..., object], tuple[Any, ...], Context]] = []
+        self._context = copy_context()
+        self._context.run(_CURRENT.set, self)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Start a task of this process."""
+        return asyncio.get_running_loop().create_task(work, context=self._context.copy())
+
+    def pass_gate(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
+        """Run a callback while the process lives; else keep it, for when it thaws or is cleared away."""
+        if self.state in ("alive", "reaped"):
+            callback(*args)
+        else:
+            self._parked.append((callback, args, context))
+
+    def kill(self) -> None:
+        """Let nothing of this process happen any more."""
+        self.state = "dead"
+
+    def freeze(self) -> None:
+        """Let nothing of this process happen until it thaws."""
+        if self.state == "alive":
+            self.state = "frozen"
+
+    def thaw(self) -> None:
+        """Go on where it was."""
+        if self.state == "frozen":
+            self.state = "alive"
+            self._go_on()
+
+    def reap(self) -> None:
+        """Let the remains run to their end, for the tidiness of Python: whatever they still ask for is refused."""
+        self.state = "reaped"
+        self._go_on()
+
+    def _go_on(self) -> None:
+        parked, self._parked = self._parked, []
+        for callback, args, context in parked:
+            asyncio.get_running_loop().call_soon(callback, *args, context=context)
+
+
+def outside() -> Context:
+    """Return a context that belongs to no process, for what the world does by itself."""
+    context = copy_context()
+    context.run(_CURRENT.set, None)
+    return context

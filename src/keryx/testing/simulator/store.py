@@ -1,0 +1,139 @@
+"""A simulated process's view of a real store: every call is a place where the process may die, freeze or fail.
+
+Calls are carried out one at a time while the virtual loop stands still, so that a seed always gives the same run.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from keryx.errors import StoreUnavailable
+from keryx.store.database import Database, ReadTx, T, Tx
+from keryx.testing.faults import Crash
+from keryx.testing.simulator.loop import Process, outside
+
+NOTICED_AFTER_SECONDS = 0.1
+"""How late commits of other processes are noticed."""
+
+
+class Bridge:
+    """Runs coroutines of a real store to their end, on a loop and a thread of its own."""
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[Coroutine[Any, Any, Any] | None] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="keryx-bridge", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what came of the work, or raise it; blocks."""
+        self._asked.put(work)
+        result, error = self._answers.get()
+        if error is not None:
+            raise error
+        returned: T = result
+        return returned
+
+    def close(self) -> None:
+        """End the thread."""
+        self._asked.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        loop = asyncio.new_event_loop()
+        while (work := self._asked.get()) is not None:
+            try:
+                self._answers.put((loop.run_until_complete(work), None))
+            except BaseException as error:  # noqa: BLE001 - raised where it was asked for
+                self._answers.put((None, error))
+        loop.close()
+
+
+class Watcher(Protocol):
+    """What the world has to say about a call to the store."""
+
+    async def before(self, process: Process, what: str) -> None:
+        """Let the process die, freeze or fail before a call."""
+
+    async def after(self, process: Process, what: str) -> None:
+        """Let it die or freeze after one, before it learns what came of it."""
+
+    async def die(self, process: Process) -> None:
+        """Let it die now; never returns."""
+
+    def committed(self, by: "ProcessStore") -> None:
+        """Tell the stores of all processes about a commit."""
+
+
+class ProcessStore(Database):
+    """The store as one process sees it."""
+
+    def __init__(self, process: Process, real: Database, bridge: Bridge, watcher: Watcher) -> None:
+        self.process = process
+        self.dialect = real.dialect
+        self._real = real
+        self._bridge = bridge
+        self._watcher = watcher
+        self._number = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        """Run ``work`` in one transaction, with three places at which it can go wrong."""
+        self._refuse_remains()
+        await self._watcher.before(self.process, "write")
+        try:
+            result = self._bridge.run(self._real.write(work))
+        except Crash:
+            await self._watcher.die(self.process)
+            raise
+        self._watcher.committed(self)
+        await self._watcher.after(self.process, "write")
+        return result
+
+    async def read(self, work: Callable[[ReadTx], T]) -> T:
+        """Run ``work`` on one snapshot."""
+        self._refuse_remains()
+        await self._watcher.before(self.process, "read")
+        return self._bridge.run(self._real.read(work))
+
+    async def write_index(self, work: Callable[[Tx], T]) -> T:
+        """Refuse: nothing is indexed in a simulation."""
+        raise StoreUnavailable("a simulated process has no index to write")
+
+    async def discard_index(self) -> None:
+        """Refuse: nothing is indexed in a simulation."""
+        raise StoreUnavailable("a simulated process has no index to discard")
+
+    @property
+    def change_no(self) -> int:
+        """How many commits were noticed so far."""
+        return self._number
+
+    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+        """Wait for a commit; those of other processes are noticed a little later."""
+        if self._number == since:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            await asyncio.wait([waiting], timeout=timeout_seconds)
+            self._waiting.discard(waiting)
+        return self._number != since
+
+    def notice(self, *, after_seconds: float) -> None:
+        """Learn of a commit so many seconds from now."""
+        asyncio.get_running_loop().call_later(after_seconds, self._notice, context=outside())
+
+    def _notice(self) -> None:
+        self._number += 1
+        waiting, self._waiting = self._waiting, set()
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def close(self) -> None:
+        """The real store outlives the process."""
+
+    def _refuse_remains(self) -> None:
+        if self.process.state == "reaped":
+            raise asyncio.CancelledError

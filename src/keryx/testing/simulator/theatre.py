@@ -1,0 +1,106 @@
+"""Where simulations are played: one real store, opened once, and world after world on it.
+
+A world leaves nothing under way behind, so the next one can be played on the same store; with a plan that is a pure
+function of places, a world played again on a store of its own is the same to the last statement.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keryx.ids import Ids
+from keryx.platforms.adapter import Capabilities
+from keryx.store.opening import open_database
+from keryx.testing.platform import FakePlatform
+from keryx.testing.simulator.books import Saying, check_books
+from keryx.testing.simulator.loop import VirtualLoop
+from keryx.testing.simulator.store import Bridge
+from keryx.testing.simulator.world import Plan, SimulatedClock, World
+from keryx.views.accounting import list_fates
+from keryx.views.invariants import check_invariants
+
+PLATFORM = Capabilities(text_max=120, edits=True)
+Story = Callable[[World], Awaitable[list[Saying]]]
+"""Lets things happen and returns what people said."""
+
+
+def nothing_happens(_: object) -> None:
+    """Plan nothing."""
+
+
+class Theatre:
+    """A store on which worlds are played."""
+
+    def __init__(self, address: str | Path) -> None:
+        self._clock = SimulatedClock()
+        self._world: World | None = None
+        self._bridge = Bridge()
+        self._real = open_database(address, clock=self._clock, hook=self._hook)
+        self._played = 0
+
+    def play(
+        self,
+        story: Story,
+        *,
+        seed: int = 0,
+        plan: Plan = nothing_happens,
+        capabilities: Capabilities = PLATFORM,
+    ) -> World:
+        """Play a story to its end, and return its world with every breach of a promise in it."""
+        self._played += 1
+        loop = VirtualLoop()
+        loop.set_exception_handler(lambda _loop, _context: None)
+        self._clock.follow(loop)
+        world = World(
+            loop=loop,
+            clock=self._clock,
+            real=self._real,
+            bridge=self._bridge,
+            ids=Ids(seed=seed + 1_000_003 * self._played),
+            platform=FakePlatform(name=f"sim{self._played}", capabilities=capabilities),
+            plan=plan,
+        )
+        self._world = world
+
+        async def run() -> None:
+            sayings = await story(world)
+            await world.settle()
+            world.plan = nothing_happens
+            self._judge(world, sayings)
+            await world.end()
+
+        try:
+            with _quiet():
+                loop.run_until_complete(run())
+        finally:
+            self._world = None
+            loop.close()
+        return world
+
+    def _judge(self, world: World, sayings: list[Saying]) -> None:
+        items = world.look(self._real.read(lambda tx: list_fates(tx, platform=world.platform.name)))
+        world.breaches += check_books(world.platform, sayings, items, world.effects)
+        world.breaches += [
+            f"{breach.rule}: {breach.what}" for breach in world.look(self._real.read(check_invariants))
+        ]
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._bridge.run(self._real.close())
+        self._bridge.close()
+
+    def _hook(self, name: str) -> None:
+        if self._world is not None:
+            self._world.hook(name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log of gateways that are killed by the hundred off the screen."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)

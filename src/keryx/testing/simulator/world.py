@@ -1,0 +1,333 @@
+"""A simulated world: one real store, a platform that keeps its own books, and gateways that die, freeze and fail.
+
+Every call to the store, to the platform, of the agent and of a tool is a *place*. A plan decides by its number whether
+something happens there; without a plan nothing does. Who dies is started again after a while, under another name.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from keryx.clock import HOUR, SECOND, Micros
+from keryx.config import Settings
+from keryx.domain.outbox import Outcome
+from keryx.errors import StoreUnavailable
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
+from keryx.platforms.adapter import Outgoing, Update
+from keryx.store.database import Database, T, Tx
+from keryx.testing.faults import Crash
+from keryx.testing.platform import FakeAdapter, FakePlatform
+from keryx.testing.simulator.loop import Process, VirtualLoop, outside
+from keryx.testing.simulator.script import Effects, ScriptedAgent
+from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, Bridge, ProcessStore
+from keryx.tools.tool import Toolbox
+from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.transactions.program_session import enter_store
+from keryx.views.accounting import Open, count_open
+
+How = Literal["kill", "freeze", "exception"]
+RESTART_SECONDS = 1.5
+FROZEN_SECONDS = 50.0
+"""Longer than a lease."""
+PLACES_MAX = 50_000
+EPOCH: Micros = 1_790_000_000 * SECOND
+
+
+class Runaway(KeyboardInterrupt):
+    """Far too much happens; of the kind that asyncio lets through, because nobody in the world may go on."""
+
+
+class Place(NamedTuple):
+    """Where something may happen: a number in the order of the run, whose it is, and what it is."""
+
+    no: int
+    process: str
+    what: str
+
+
+class Event(NamedTuple):
+    """What happens at a place; with ``statement``, right before that statement of the transaction."""
+
+    how: How
+    statement: int | None = None
+
+
+Plan = Callable[[Place], Event | None]
+
+
+class SimulatedClock:
+    """Virtual time as the store and the gateways see it; it never goes back, and the wall clock may be moved."""
+
+    def __init__(self, *, start: Micros = EPOCH) -> None:
+        self._start = start
+        self._loop: VirtualLoop | None = None
+        self.offset: Micros = 0
+
+    def follow(self, loop: VirtualLoop) -> None:
+        """Go on with the time of another loop, an hour later."""
+        self._start += self._passed + HOUR
+        self._loop = loop
+
+    def now(self) -> Micros:
+        """Wall time."""
+        return self._start + self.offset + self._passed
+
+    def monotonic(self) -> Micros:
+        """Lease time."""
+        return self._start - EPOCH + self._passed
+
+    def boot_id(self) -> str:
+        """There is one machine, and it is never switched off."""
+        return "simulated"
+
+    @property
+    def _passed(self) -> Micros:
+        return 0 if self._loop is None else int(self._loop.time() * SECOND)
+
+
+@dataclass(slots=True)
+class Node:
+    """A gateway as a process."""
+
+    process: Process
+    gateway: Gateway
+    is_leaving: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """Everything there is."""
+
+    loop: VirtualLoop
+    clock: SimulatedClock
+    real: Database
+    bridge: Bridge
+    ids: Ids
+    platform: FakePlatform = field(default_factory=FakePlatform)
+    settings: Settings = field(default_factory=lambda: Settings(welcome=None))
+    plan: Plan = lambda _: None
+    restarts: bool = True
+    """Whether who dies is started again."""
+    effects: Effects = field(default_factory=Effects)
+    places: list[Place] = field(default_factory=list)
+    statements: dict[int, list[str]] = field(default_factory=dict)
+    """What ran in a transaction, by the number of the place before it."""
+    breaches: list[str] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    stores: list[ProcessStore] = field(default_factory=list)
+    tasks: "list[asyncio.Task[None]]" = field(default_factory=list)
+    _statement: int | None = None
+    _how: How = "kill"
+    _seen: list[str] = field(default_factory=list)
+
+    def hook(self, name: str) -> None:
+        """Be told of a statement that is about to run; the store is opened with this."""
+        self._seen.append(name)
+        if self._statement is None or len(self._seen) != self._statement:
+            return
+        self._statement = None
+        if self._how == "exception":
+            raise StoreUnavailable(f"planned before {name}")
+        raise Crash(f"planned before {name}")
+
+    def look(self, work: Awaitable[T]) -> T:
+        """Return something from the store, as nobody in particular."""
+        return self.bridge.run(_awaited(work))
+
+    def let_in(self, *users: str) -> None:
+        """Let people speak on the platform."""
+
+        def admit(tx: Tx) -> None:
+            owner = enter_store(tx, person_id=None)
+            for user in users:
+                offer = offer_pairing(tx, self.platform.source(user), self.ids)
+                assert isinstance(offer, PairingOffered), offer
+                approve_pairing(tx, offer.request_no, by=owner.id)
+
+        self.look(self.real.write(admit))
+
+    # ---------------------------------------------------------------------------------------- processes
+
+    def start(self, name: str) -> Node:
+        """Start a gateway."""
+        process = Process(name)
+        store = ProcessStore(process, self.real, self.bridge, self)
+        self.stores.append(store)
+
+        async def place(what: str) -> None:
+            await self.before(process, what)
+
+        agent = ScriptedAgent(self.effects, place)
+        desk = Desk(
+            database=store,
+            settings=self.settings,
+            ids=self.ids,
+            clock=self.clock,
+            holder=name,
+            platforms=frozenset({self.platform.name}),
+        )
+        adapter = PlacedAdapter(self.platform, process, self)
+        node = Node(process, Gateway(desk, agent, Toolbox(agent.tools()), [adapter]))
+        self.nodes.append(node)
+        self.tasks.append(process.spawn(self._live(node)))
+        return node
+
+    async def _live(self, node: Node) -> None:
+        """Be a process: whatever ends it but its own wish is a breach."""
+        try:
+            await node.gateway.start()
+            await node.gateway.wait()
+        except asyncio.CancelledError:
+            raise
+        except StoreUnavailable:
+            pass  # a store that is away when it starts: whoever started it sees that, and starts it again
+        except Exception as error:  # noqa: BLE001 - recorded, not hidden
+            self.breaches.append(f"{node.process.name} ended by itself: {error!r}")
+        if not node.is_leaving and node.process.state == "alive":
+            self._bury(node.process)
+
+    async def leave(self, node: Node) -> None:
+        """Let a gateway drain and end, as SIGTERM does."""
+        node.is_leaving = True
+
+        async def drain() -> None:
+            await node.gateway.stop(seconds=3)
+            self._bury(node.process)
+
+        self.tasks.append(node.process.spawn(drain()))
+
+    def _bury(self, process: Process) -> None:
+        process.kill()
+        if self.restarts:
+            generation = len(self.nodes)
+            self.loop.call_later(RESTART_SECONDS, self.start, f"gateway-{generation}", context=outside())
+
+    @property
+    def alive(self) -> list[Node]:
+        """The gateways that run now."""
+        return [node for node in self.nodes if node.process.state == "alive" and not node.is_leaving]
+
+    # ---------------------------------------------------------------------------------------- places
+
+    async def before(self, process: Process, what: str) -> None:
+        """Let happen what is planned before a call."""
+        place = self._note(process, what)
+        event = self.plan(place)
+        self._seen = self.statements[place.no] = []
+        self._statement = None
+        if event is None:
+            return
+        if event.statement is not None:
+            self._statement, self._how = event.statement, event.how
+            return
+        await self._let_happen(process, event.how, what)
+
+    async def after(self, process: Process, what: str) -> None:
+        """Let happen what is planned after a call, before its caller learns of it."""
+        event = self.plan(self._note(process, f"after {what}"))
+        if event is not None and event.how != "exception":
+            await self._let_happen(process, event.how, what)
+
+    async def _let_happen(self, process: Process, how: How, what: str) -> None:
+        match how:
+            case "kill":
+                await self.die(process)
+            case "freeze":
+                process.freeze()
+                self.loop.call_later(FROZEN_SECONDS, process.thaw, context=outside())
+                await asyncio.sleep(0)
+            case "exception":
+                raise _fault(what)
+
+    async def die(self, process: Process) -> None:
+        """Let a process die where it is: nothing of it goes on, so this never returns."""
+        self._bury(process)
+        await asyncio.get_running_loop().create_future()
+
+    def committed(self, by: ProcessStore) -> None:
+        """Tell the stores of all processes about a commit."""
+        for store in self.stores:
+            if store.process.state != "dead":
+                store.notice(after_seconds=0.0 if store is by else NOTICED_AFTER_SECONDS)
+
+    def _note(self, process: Process, what: str) -> Place:
+        place = Place(len(self.places), process.name, what)
+        self.places.append(place)
+        if place.no >= PLACES_MAX:
+            raise Runaway(f"{[f'{each.process} {each.what}' for each in self.places[-12:]]}")
+        return place
+
+    # ---------------------------------------------------------------------------------------- the end
+
+    async def settle(self, *, within_seconds: float = 3_000.0) -> None:
+        """Wait until nothing is under way any more; a breach where that never comes."""
+        give_up_at = self.loop.time() + within_seconds
+        while self.loop.time() < give_up_at:
+            await asyncio.sleep(2.0)
+            if not self.platform.is_waiting and self.look(self.real.read(count_open)) == Open(0, 0, 0):
+                return
+        self.breaches.append(f"something never ended: {self.look(self.real.read(count_open))}")
+
+    async def end(self) -> None:
+        """End everything, whatever state it is in."""
+        self.restarts = False
+        for node in self.nodes:
+            node.process.reap()
+        me = asyncio.current_task()
+        for _ in range(20):
+            rest = [task for task in self.loop.unfinished if task is not me]
+            if not rest:
+                return
+            for task in rest:
+                task.cancel()
+            await asyncio.wait(rest, timeout=1.0)
+
+
+class PlacedAdapter(FakeAdapter):
+    """A connection to the fake platform at whose calls things happen."""
+
+    def __init__(self, service: FakePlatform, process: Process, world: World) -> None:
+        super().__init__(service)
+        self._process = process
+        self._world = world
+
+    async def receive(self) -> AsyncGenerator[Update, None]:
+        """Yield what arrives."""
+        async for update in super().receive():
+            await self._world.before(self._process, "receive")
+            yield update
+
+    async def acknowledge(self, update: Update) -> None:
+        """Let the platform forget it."""
+        await self._world.before(self._process, "acknowledge")
+        await super().acknowledge(update)
+        await self._world.after(self._process, "acknowledge")
+
+    async def send(self, outgoing: Outgoing) -> Outcome:
+        """Show a message."""
+        await self._world.before(self._process, "send")
+        outcome = await super().send(outgoing)
+        await self._world.after(self._process, "send")
+        return outcome
+
+    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
+        """Change a message."""
+        await self._world.before(self._process, "edit")
+        outcome = await super().edit(outgoing, message_id=message_id)
+        await self._world.after(self._process, "edit")
+        return outcome
+
+
+def _fault(what: str) -> Exception:
+    if what in ("read", "write"):
+        return StoreUnavailable("planned: the store is away for a moment")
+    if what in ("receive", "acknowledge", "send", "edit"):
+        return ConnectionResetError("planned: the platform hung up")
+    return RuntimeError(f"planned: {what}")
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
