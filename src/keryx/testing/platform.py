@@ -5,7 +5,6 @@ gateways that are killed. What was said there is in ``shown``, whatever a gatewa
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -53,8 +52,10 @@ class FakePlatform:
     acknowledged: list[str] = field(default_factory=list)
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
     """Asked before every send and edit: what goes wrong with it, if anything."""
-    _waiting: deque[Update] = field(default_factory=deque)
+    _waiting: dict[int, Update] = field(default_factory=dict)
+    """What is not acknowledged, in order, by a number of its own: the same update may be there twice."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
+    _deliveries: "count[int]" = field(default_factory=count)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _cuts: int = 0
 
@@ -95,7 +96,7 @@ class FakePlatform:
 
     def deliver(self, update: Update) -> None:
         """Let an update arrive, again if it has before."""
-        self._waiting.append(update)
+        self._waiting[next(self._deliveries)] = update
         self._news.set()
 
     def garble(self, raw: str) -> None:
@@ -104,7 +105,7 @@ class FakePlatform:
 
     def reorder(self) -> None:
         """Turn the order of what is not acknowledged around."""
-        self._waiting.reverse()
+        self._waiting = dict(reversed(self._waiting.items()))
 
     def cut(self) -> None:
         """Cut the connections on which updates are received."""
@@ -119,23 +120,24 @@ class FakePlatform:
         """Return a new connection to the service."""
         return FakeAdapter(self)
 
-    async def next_update(self, after: int) -> Update:
-        """Wait for the update number ``after``, counted from what is not acknowledged; raises when it is cut off."""
+    async def next_update(self, given: set[int]) -> Update:
+        """Wait for an update that a connection was not ``given``, and note that it was; raises when it is cut off."""
         cuts = self._cuts
-        while len(self._waiting) <= after:
+        while not (new := [number for number in self._waiting if number not in given]):
             self._news.clear()
             await self._news.wait()
             if self._cuts != cuts:
                 raise ConnectionResetError("the connection was cut")
-        return self._waiting[after]
+        given.add(new[0])
+        return self._waiting[new[0]]
 
-    def acknowledge(self, update: Update) -> bool:
-        """Forget an update; say whether it was still waiting."""
+    def acknowledge(self, update: Update) -> None:
+        """Forget an update."""
         self.acknowledged.append(update.ref)
-        if update not in self._waiting:
-            return False
-        self._waiting.remove(update)
-        return True
+        for number, waiting in self._waiting.items():
+            if waiting == update:
+                del self._waiting[number]
+                return
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
         """Show a message, or change one."""
@@ -185,21 +187,17 @@ class FakeAdapter:
         self.platform = service.name
         self.account = service.account
         self.capabilities = service.capabilities
-        self._given = 0
 
     async def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what is not acknowledged, in order."""
-        self._given = 0
+        given: set[int] = set()
         while True:
-            update = await self._service.next_update(self._given)
-            self._given += 1
-            yield update
+            yield await self._service.next_update(given)
 
     async def acknowledge(self, update: Update) -> None:
         """Let the platform forget it."""
         await asyncio.sleep(0)
-        if self._service.acknowledge(update):
-            self._given = max(0, self._given - 1)
+        self._service.acknowledge(update)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
         """Return the texts cut to the platform's length."""

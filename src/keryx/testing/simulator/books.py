@@ -21,6 +21,8 @@ class Saying:
     number: int
     chat: str
     ref: str
+    audience: frozenset[str] = frozenset()
+    """Other chats of those who heard it, in which a search may show it."""
 
 
 def check_books(
@@ -36,9 +38,7 @@ def check_books(
     ]
 
 
-def _accounted(
-    platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]
-) -> Iterator[str]:
+def _accounted(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
     """Everything acknowledged is there once, with a fate; what failed did so visibly."""
     counted = Counter(item.ref for item in items)
     fates = {item.ref: item.fate for item in items}
@@ -53,9 +53,7 @@ def _accounted(
             yield f"#{saying.number} failed and nobody was told"
 
 
-def _answered_once(
-    platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]
-) -> Iterator[str]:
+def _answered_once(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
     """What is called answered is answered in one message; another one is marked."""
     fates = {item.ref: item.fate for item in items}
     answers = _answers(platform.shown)
@@ -69,24 +67,33 @@ def _answered_once(
 
 
 def _not_crossed(shown: Iterable[Shown], sayings: Iterable[Saying]) -> Iterator[str]:
-    """A number is read only where it was said."""
-    chats = {saying.number: saying.chat for saying in sayings}
+    """An answer is read only where it was asked for, and nothing by anybody who had not heard it."""
+    said = {saying.number: saying for saying in sayings}
     for each in shown:
         for text in each.texts:
             for number in numbers_in(text):
-                if chats[number] != each.to.chat_id:
-                    yield f"#{number} of chat {chats[number]} was shown in chat {each.to.chat_id}"
+                home, audience = said[number].chat, said[number].audience
+                is_answer = text.startswith(ANSWER)
+                if each.to.chat_id != home and (is_answer or each.to.chat_id not in audience):
+                    yield f"#{number} of chat {home} was shown in chat {each.to.chat_id}"
 
 
 def _in_order(shown: Sequence[Shown], sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
-    """Within a session, answers come in the order of the last message that each of them answers."""
+    """Within a session, answers come in the order of the last message that each of them answers.
+
+    One that was repeated is left out: its first copy may have been on the way for as long as its sender was frozen.
+    """
+    repeated = {
+        number for each in shown if MAYBE_REPEATED_MARK in each.text for number in numbers_in(each.text)
+    }
     places = {item.ref: (item.session_id, place) for place, item in enumerate(items)}
     accepted = {each.number: places[each.ref] for each in sayings if each.ref in places}
     last: dict[str, int] = defaultdict(int)
     for each in shown:
-        if not each.text.startswith(ANSWER) or MAYBE_REPEATED_MARK in each.text or _is_growing(each):
+        if not each.text.startswith(ANSWER) or _is_growing(each) or repeated & set(numbers_in(each.text)):
             continue
-        session_id, place = max((accepted[number] for number in numbers_in(each.text)), key=lambda at: at[1])
+        known = [accepted[number] for number in numbers_in(each.text) if number in accepted]
+        session_id, place = max(known, key=lambda at: at[1], default=("", 0))
         if place < last[session_id]:
             yield f"{each.text.splitlines()[0]!r} came after the answer to something later"
         last[session_id] = max(last[session_id], place)

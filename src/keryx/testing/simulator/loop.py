@@ -39,13 +39,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._tasks = [task for task in self._tasks if not task.done()]
         return list(self._tasks)
 
-    def _make_task(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        work: Coroutine[Any, Any, Any],
-        context: Context | None = None,
-    ) -> "asyncio.Task[Any]":
-        task = asyncio.Task(work, loop=loop, context=context)
+    def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> "asyncio.Task[Any]":
+        task = asyncio.Task(work, loop=loop, **options)
         self._tasks.append(task)
         return task
 

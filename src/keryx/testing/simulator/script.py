@@ -68,8 +68,8 @@ class ScriptedTool:
         return f"{name} is done"
 
     def question(self, use: Use) -> str:
-        """Return nothing worth asking: none of these tools asks."""
-        return f"{self._offer.name}?"
+        """Return what would be asked, were one of these tools to ask."""
+        return f"{self._offer.name} {use.arguments}?"
 
 
 class ScriptedAgent:

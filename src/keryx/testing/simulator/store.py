@@ -51,6 +51,22 @@ class Bridge:
         loop.close()
 
 
+class Inline:
+    """Runs coroutines that never wait for anything."""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what came of the work, or raise it."""
+        try:
+            work.send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        raise AssertionError("a store in memory never waits")
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
 class Watcher(Protocol):
     """What the world has to say about a call to the store."""
 
@@ -70,7 +86,7 @@ class Watcher(Protocol):
 class ProcessStore(Database):
     """The store as one process sees it."""
 
-    def __init__(self, process: Process, real: Database, bridge: Bridge, watcher: Watcher) -> None:
+    def __init__(self, process: Process, real: Database, bridge: Bridge | Inline, watcher: Watcher) -> None:
         self.process = process
         self.dialect = real.dialect
         self._real = real
@@ -98,7 +114,7 @@ class ProcessStore(Database):
         await self._watcher.before(self.process, "read")
         return self._bridge.run(self._real.read(work))
 
-    async def write_index(self, work: Callable[[Tx], T]) -> T:
+    async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - as it is inherited
         """Refuse: nothing is indexed in a simulation."""
         raise StoreUnavailable("a simulated process has no index to write")
 

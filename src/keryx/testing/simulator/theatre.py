@@ -11,11 +11,13 @@ from pathlib import Path
 
 from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
+from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.testing.platform import FakePlatform
 from keryx.testing.simulator.books import Saying, check_books
 from keryx.testing.simulator.loop import VirtualLoop
-from keryx.testing.simulator.store import Bridge
+from keryx.testing.simulator.memory import MemoryDatabase
+from keryx.testing.simulator.store import Bridge, Inline
 from keryx.testing.simulator.world import Plan, SimulatedClock, World
 from keryx.views.accounting import list_fates
 from keryx.views.invariants import check_invariants
@@ -32,11 +34,16 @@ def nothing_happens(_: object) -> None:
 class Theatre:
     """A store on which worlds are played."""
 
-    def __init__(self, address: str | Path) -> None:
+    def __init__(self, address: str | Path | None = None) -> None:
+        """Open the store at ``address``, or without one a store in memory."""
         self._clock = SimulatedClock()
         self._world: World | None = None
-        self._bridge = Bridge()
-        self._real = open_database(address, clock=self._clock, hook=self._hook)
+        self._bridge = Inline() if address is None else Bridge()
+        self._real: Database = (
+            MemoryDatabase(clock=self._clock, hook=self._hook)
+            if address is None
+            else open_database(address, clock=self._clock, hook=self._hook)
+        )
         self._played = 0
 
     def play(
