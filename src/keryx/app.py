@@ -5,7 +5,7 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from keryx.clock import SystemClock
 from keryx.config import Configuration
 from keryx.errors import InvalidValue
 from keryx.gateway.desk import Desk
+from keryx.gateway.lifeline import tied
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.library.indexing import Indexer
@@ -23,7 +24,7 @@ from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox
+from keryx.tools.tool import Tool, Toolbox
 from keryx.transactions.program_session import enter_store
 
 INDEX_LOOK_SECONDS = 60.0
@@ -43,8 +44,19 @@ class System:
     """Who answers, as people are told."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Who answers instead of the guide, and with which tools; a program that brings its own agent gives this."""
+
+    agent: Agent
+    tools: Iterable[Tool] = ()
+    who: str = "an agent of its own"
+
+
 @asynccontextmanager
-async def open_system(configuration: Configuration) -> AsyncIterator[System]:
+async def open_system(
+    configuration: Configuration, *, answering: Answering | None = None
+) -> AsyncIterator[System]:
     """Open the store, make it where there is none, and keep its search index up to date until the end."""
     configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     database = await asyncio.to_thread(open_database, configuration.database)
@@ -63,14 +75,16 @@ async def open_system(configuration: Configuration) -> AsyncIterator[System]:
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
-            yield System(
-                desk=desk,
-                agent=Guide(),
-                toolbox=Toolbox(state_tools(database)),
-                adapters=adapters,
-                turns_max=configuration.turns_max,
-                who=GUIDE,
-            )
+            answers = answering or Answering(agent=Guide(), tools=state_tools(database), who=GUIDE)
+            async with tied(database, configuration.data_dir, desk.holder):
+                yield System(
+                    desk=desk,
+                    agent=answers.agent,
+                    toolbox=Toolbox(answers.tools),
+                    adapters=adapters,
+                    turns_max=configuration.turns_max,
+                    who=answers.who,
+                )
         finally:
             indexing.cancel()
             await asyncio.gather(indexing, return_exceptions=True)
@@ -79,9 +93,11 @@ async def open_system(configuration: Configuration) -> AsyncIterator[System]:
         await database.close()
 
 
-async def serve(configuration: Configuration, *, ready: Callable[[System], None]) -> None:
+async def serve(
+    configuration: Configuration, *, ready: Callable[[System], None], answering: Answering | None = None
+) -> None:
     """Run a gateway until the process is asked to end; then finish or hand back what runs."""
-    async with open_system(configuration) as system:
+    async with open_system(configuration, answering=answering) as system:
         gateway = Gateway(
             system.desk, system.agent, system.toolbox, system.adapters, turns_max=system.turns_max
         )

@@ -10,6 +10,7 @@ from keryx.domain.lease import LEASE_TIME
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Rejected, Sent, Unknown
 from keryx.domain.person import PersonId
+from keryx.errors import LeaseLost
 from keryx.store.database import Database, ReadTx
 from keryx.store.tables import malformed, outbox
 from keryx.testing.builders import call_message, dm, group
@@ -29,7 +30,8 @@ from keryx.transactions.fail_turn import Failure, fail_turn, hand_back_turn, sto
 from keryx.transactions.keep_malformed import keep_malformed
 from keryx.transactions.preview import open_preview, record_preview
 from keryx.transactions.record_step import ask_approval, record_calls, record_text
-from keryx.transactions.work_as_node import enter_node, leave_node
+from keryx.transactions.work_as_node import bury_node, enter_node, leave_node
+from keryx.views.fates import count_unsettled, list_fates
 from keryx.views.nodes import has_gateway, show_nodes
 from keryx.views.turn import audience_at, list_commands, list_speaking, list_stopping, said_so_far, show_turn
 from keryx.views.work import is_due, is_ready
@@ -332,3 +334,43 @@ async def test_a_waiting_turn_is_work_only_with_its_answer(stage: Stage) -> None
     assert person_id is not None
     await stage.do(lambda tx: decide_approval(tx, approval_id, "approved", person_id=PersonId(person_id)))
     assert await stage.look(in_session)
+
+
+async def test_what_a_dead_process_held_is_free_at_once_and_its_late_word_is_refused(stage: Stage) -> None:
+    turn = await begun(stage)
+    holder = turn.lease.holder
+    taken = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder=holder))
+    assert taken is not None
+    await stage.do(lambda tx: bury_node(tx, holder="somebody else"))
+    assert (await stage.look(show_nodes)).accounts != ()
+    await stage.do(lambda tx: bury_node(tx, holder=holder))
+    assert (await stage.look(show_nodes)).accounts == ()
+    with pytest.raises(LeaseLost):
+        await stage.finish(turn)
+    assert await stage.recover()
+    await stage.finish(await stage.begin(holder="another"))
+
+
+async def test_what_became_of_everything_is_told_in_order(stage: Stage, connector: Connector) -> None:
+    turn = await begun(stage, "first")
+    await stage.accept("/status")
+    second = await stage.accept("second")
+
+    def fates(after: int = 0) -> list[tuple[str, str | None]]:
+        return [(each.kind, each.fate) for each in found if each.id > after]
+
+    found = await stage.look(lambda tx: list_fates(tx, platform="telegram"))
+    assert fates() == [("message", None), ("command", "command"), ("message", None)]
+    assert await stage.look(lambda tx: count_unsettled(tx, platform="telegram")) == 3  # and what /status says
+    await stage.finish(turn)
+    await stage.finish(await stage.begin())
+    found = await stage.look(lambda tx: list_fates(tx, platform="telegram", after=second.inbox_id - 1))
+    assert fates() == [("message", "answered")]
+    for delivery in await due(stage, connector):
+        await stage.do(
+            lambda tx, no=delivery.id: record_delivery(  # type: ignore[misc]
+                tx, connector, no, Sent(message_id="1"), deduplicates=True
+            )
+        )
+    assert await stage.look(lambda tx: count_unsettled(tx, platform="telegram")) == 2
+    assert await stage.look(lambda tx: count_unsettled(tx, platform="matrix")) == 0

@@ -4,6 +4,7 @@ Every command's help ends with an example; a test reads it. What a command needs
 loads no store, no platform and nothing that draws.
 """
 
+import functools
 import importlib
 import sys
 from typing import Annotated, Any, NoReturn
@@ -12,6 +13,8 @@ import typer
 
 import keryx
 from keryx.cli import config
+from keryx.cli.torture import HELP as TORTURE_HELP
+from keryx.cli.torture import torture as torture_gateways
 from keryx.config import Configuration
 from keryx.config_load import load_config
 from keryx.errors import KeryxError
@@ -84,6 +87,16 @@ def serve() -> None:
 def nodes(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """Show who holds what."""
     _run("nodes", as_json=as_json)
+
+
+@app.command("torture", help=TORTURE_HELP)
+@functools.wraps(torture_gateways)
+def torture(**options: Any) -> None:
+    """Torture gateways."""
+    try:
+        torture_gateways(**options)
+    except KeryxError as error:
+        _fail(str(error))
 
 
 def _run(name: str, **options: Any) -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -110,6 +111,11 @@ class PrivateServer:
         """Remove the database at this address and disconnect whoever is still there."""
         self._run(f"DROP DATABASE {_name_in(url)} WITH (FORCE)")
 
+    def restart(self) -> None:
+        """Stop as in a crash, every connection cut, and start again; returns when it takes connections."""
+        self._control("stop", "--mode", "immediate")
+        self._control("start", *self._options)
+
     def _start(self, undo: ExitStack) -> None:
         programs = find_programs()
         # Short, because a unix socket's path holds 107 bytes; the system's own temporary directory may be deep.
@@ -124,9 +130,10 @@ class PrivateServer:
         run("initdb", "--pgdata", data, "--username", _USER, *_INITDB)
         settings = {"unix_socket_directories": self._directory, **self._settings}
         options = " ".join(f"-c '{name}={value}'" for name, value in settings.items())
-        log = str(self._directory / "log")
-        run("pg_ctl", "start", "--wait", "--pgdata", data, "--log", log, "--options", options)
-        undo.callback(run, "pg_ctl", "stop", "--wait", "--mode", "immediate", "--pgdata", data)
+        self._options = ("--log", str(self._directory / "log"), "--options", options)
+        self._control = partial(run, "pg_ctl", "--wait", "--pgdata", data)
+        self._control("start", *self._options)
+        undo.callback(self._control, "stop", "--mode", "immediate")
 
     def _run(self, statement: str) -> None:
         # The names are this module's own, and PostgreSQL takes no parameters in these statements.

@@ -1,7 +1,7 @@
 """Tell the store that a process works on it, so that others know who holds what, and that a gateway is there."""
 
 from keryx.store.database import Tx
-from keryx.store.tables import nodes
+from keryx.store.tables import leases, nodes
 from keryx.store.tables.nodes import NodeKind
 
 
@@ -12,4 +12,10 @@ def enter_node(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, vers
 
 def leave_node(tx: Tx, *, holder: str) -> None:
     """End it, so that nobody waits for the time to run out."""
+    nodes.leave(tx, holder)
+
+
+def bury_node(tx: Tx, *, holder: str) -> None:
+    """Free the sessions and accounts of a process that is certainly dead, so that nobody waits for its time to end."""
+    leases.free_holder(tx, holder)
     nodes.leave(tx, holder)

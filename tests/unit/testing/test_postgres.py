@@ -83,6 +83,12 @@ def test_a_durable_server_keeps_its_promises_and_leaves_nothing_behind(
         assert ask(server.url(), "SHOW fsync") == "on"
         assert ask(server.url(), "SHOW synchronous_commit") == "on"
         assert ask(server.url(), "SHOW work_mem") == "8MB"
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE word AS SELECT 'kept' AS text")
+            server.restart()
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT text FROM word")
+        assert ask(server.url(), "SELECT text FROM word") == "kept"
     assert not directory.exists()
 
 

@@ -49,6 +49,15 @@ class InboxItem(NamedTuple):
         return Waiting(id=self.id, kind=self.kind, mode=self.busy_mode, received_at=self.received_at)
 
 
+class ItemFate(NamedTuple):
+    """What became of one item: no fate while it waits or is being answered."""
+
+    id: int
+    ref: str
+    kind: InboxKind
+    fate: Fate | None
+
+
 class KnownItem(NamedTuple):
     """An item that is already there."""
 
@@ -138,6 +147,20 @@ def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
 def count_open(tx: ReadTx, session_id: str) -> int:
     """Count a session's items without a fate."""
     row = tx.row("inbox.count_open", session_id=session_id)
+    assert row is not None
+    count: int = row[0]
+    return count
+
+
+def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[ItemFate]:
+    """Return what came in from a platform after an item, oldest first."""
+    rows = tx.rows("inbox.list_fates", platform=platform, after=after, limit=limit)
+    return [ItemFate._make(row) for row in rows]
+
+
+def count_unsettled(tx: ReadTx, *, platform: str) -> int:
+    """Count a platform's items without a fate."""
+    row = tx.row("inbox.count_unsettled", platform=platform)
     assert row is not None
     count: int = row[0]
     return count

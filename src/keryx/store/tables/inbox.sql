@@ -82,3 +82,11 @@ WHERE id = :inbox_id AND state = 'claimed'
 -- The item's one fate.
 UPDATE inbox SET state = :state, fate = :fate, fate_note = :fate_note, ended_at = :now
 WHERE id = :inbox_id AND state IN ('ready', 'claimed')
+
+-- name: inbox.list_fates
+-- What became of everything that came in from a platform, oldest first.
+SELECT id, ref, kind, fate FROM inbox WHERE platform = :platform AND id > :after ORDER BY id LIMIT :limit
+
+-- name: inbox.count_unsettled
+-- How many items of a platform have no fate yet.
+SELECT COUNT(*) FROM inbox WHERE platform = :platform AND state IN ('ready', 'claimed')

@@ -77,3 +77,9 @@ def holds_connector(tx: Tx, *, platform: str, account: str, holder: str, epoch: 
     return (
         tx.run("leases.holds_connector", platform=platform, account=account, holder=holder, epoch=epoch) == 1
     )
+
+
+def free_holder(tx: Tx, holder: str) -> None:
+    """End the time of everything a dead process held; epochs stay, so that a late word of it is still refused."""
+    tx.run("leases.free_sessions", holder=holder)
+    tx.run("leases.free_connectors", holder=holder)

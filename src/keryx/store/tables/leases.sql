@@ -55,3 +55,12 @@ WHERE platform = :platform AND account = :account AND holder = :holder AND epoch
 UPDATE connector_leases SET epoch = epoch
 WHERE platform = :platform AND account = :account AND holder = :holder AND epoch = :epoch
   AND expires_at > :lease_now AND boot_id = :boot_id
+
+-- name: leases.free_sessions
+-- The sessions of a holder that is dead: it runs a turn in each.
+UPDATE sessions SET lease_expires_at = 0
+WHERE lease_holder = :holder AND id IN (SELECT t.session_id FROM turns t WHERE t.state = 'running' AND t.holder = :holder)
+
+-- name: leases.free_connectors
+-- The accounts of a holder that is dead.
+UPDATE connector_leases SET expires_at = :lease_now WHERE holder = :holder AND expires_at > :lease_now

@@ -188,3 +188,11 @@ def record(tx: Tx, attempt: Delivery, after: NextDelivery) -> bool:
 
 def _deliveries(rows: list[Row]) -> list[Delivery]:
     return [Delivery._make(row) for row in rows]
+
+
+def count_unsettled(tx: ReadTx, *, platform: str) -> int:
+    """Count what is to be sent to a platform, or on its way."""
+    row = tx.row("outbox.count_unsettled", platform=platform)
+    assert row is not None
+    count: int = row[0]
+    return count

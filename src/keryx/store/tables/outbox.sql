@@ -123,3 +123,7 @@ UPDATE outbox SET
     claim_epoch = NULL,
     ended_at = CASE WHEN :state = 'ready' THEN NULL ELSE CAST(:now AS BIGINT) END
 WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_epoch = :epoch
+
+-- name: outbox.count_unsettled
+-- How many messages of a platform are to be sent, or on their way.
+SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 'sending')

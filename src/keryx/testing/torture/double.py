@@ -1,0 +1,233 @@
+"""A platform that is not kind: signs and sends, sends again, refuses, cuts lines, and writes everything down.
+
+It speaks the webhook platform's own protocol to whichever gateway listens. A message is sent until somebody answers it
+with 2xx, one after the other in each chat; what was taken is sometimes sent again all the same.
+"""
+
+import asyncio
+import base64
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import h11
+import httpx2
+
+from keryx.platforms.webhook.wire import Secret
+from keryx.testing.torture.books import Asked, Books, Shown
+
+POST_SECONDS: Final = 3.0
+AGAIN_SECONDS: Final = 0.02
+LOOK_SECONDS: Final = 0.05
+_CHUNK_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moods:
+    """How often, of 100, the platform is unkind: to a callback, or by sending what was taken again."""
+
+    refuse: int = 10
+    cut_before: int = 2
+    cut_after: int = 6
+    send_again: int = 12
+
+
+class PlatformDouble:
+    """The other side of the webhook, for the length of an ``async with`` block."""
+
+    def __init__(
+        self, books: Books, *, secret: Secret, rng: random.Random, moods: Moods | None = None
+    ) -> None:
+        self.books = books
+        self.gateways: dict[str, str] = {}
+        """Where each gateway would listen, by its name."""
+        self.shown = asyncio.Event()
+        """Set, and replaced, whenever something is shown."""
+        self._secret = secret
+        self._rng = rng
+        self._moods: Moods | None = moods or Moods()
+        self._last = ""
+        self._probe: tuple[Asked, bytes] | None = None
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._again: set[asyncio.Task[None]] = set()
+        self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(POST_SECONDS, connect=1.0), trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        tasks = [*self._serving, *self._again]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._server.wait_closed()
+        await self._client.aclose()
+
+    def callback(self, node: str) -> str:
+        """Return where a gateway is to bring its messages, so that it is known which one brought them."""
+        assert self._server is not None
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}/{node}"
+
+    def calm_down(self) -> None:
+        """Be kind from now on."""
+        self._moods = None
+
+    async def settle(self) -> None:
+        """Wait until what is sent again has been taken again."""
+        await asyncio.gather(*self._again)
+
+    async def send(self, asked: Asked, said: Mapping[str, str]) -> None:
+        """Send a message until it is taken; ``said`` are the fields of its body, but for the chat."""
+        self.books.asked[asked.id] = asked
+        body = json.dumps({**said, "chat": asked.chat}).encode()
+        await self._insist(asked, body)
+        self._probe = self._probe or (asked, body)
+        if self._is_moved("send_again"):
+            self.books.counts["sent again though taken"] += 1
+            pause = self._rng.uniform(0, 1.5)
+            task = asyncio.create_task(self._send_again(asked, body, pause))
+            self._again.add(task)
+            task.add_done_callback(self._again.discard)
+
+    async def probe(self) -> None:
+        """Send what was taken first once more, until some gateway takes it again.
+
+        Not what was taken last: that might have been lost, and would come back by it.
+        """
+        if self._probe is not None:
+            await self._insist(*self._probe)
+
+    async def _send_again(self, asked: Asked, body: bytes, pause: float) -> None:
+        await asyncio.sleep(pause)
+        await self._insist(asked, body)
+
+    async def _insist(self, asked: Asked, body: bytes) -> None:
+        attempts = 0
+        while True:
+            # The one that took the last message is asked first: only one of them holds the account.
+            for node in sorted(self.gateways, key=lambda name: name != self._last):
+                attempts += 1
+                if await self._post(node, asked.id, body):
+                    self._last = node
+                    self.books.note_taken(asked)
+                    self.books.counts["attempts to send"] += attempts
+                    return
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _post(self, node: str, message_id: str, body: bytes) -> bool:
+        timestamp = str(int(time.time()))
+        signature = base64.b64encode(self._secret.sign(message_id, timestamp, body)).decode("ascii")
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": message_id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": f"v1,{signature}",
+        }
+        try:
+            response = await self._client.post(self.gateways[node], content=body, headers=headers)
+        except httpx2.HTTPError:
+            return False
+        if 400 <= response.status_code < 500:
+            self.books.wrong.append(f"{node} refused {message_id} with {response.status_code}")
+        return response.is_success
+
+    def _is_moved(self, mood: str) -> bool:
+        return self._moods is not None and self._rng.randrange(100) < getattr(self._moods, mood)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER)
+        try:
+            # A gateway that is killed in the middle of its call said nothing.
+            with suppress(OSError, h11.RemoteProtocolError):
+                request = await _read_request(http, reader)
+                answer = None if request is None else self._answer(*request)
+                if answer is not None:
+                    status, headers = answer
+                    head = h11.Response(
+                        status_code=status,
+                        headers=[*headers, ("content-length", "0"), ("connection", "close")],
+                    )
+                    writer.write((http.send(head) or b"") + (http.send(h11.EndOfMessage()) or b""))
+                    await writer.drain()
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    def _answer(self, request: h11.Request, body: bytes) -> tuple[int, list[tuple[str, str]]] | None:
+        """Return the answer to a callback; None cuts the line instead."""
+        if self._is_moved("refuse"):
+            self.books.counts["callbacks refused"] += 1
+            return self._rng.choice([(429, [("retry-after", "1")]), (503, [("retry-after", "0")])])
+        if self._is_moved("cut_before"):
+            self.books.counts["lines cut"] += 1
+            return None
+        shown = self._read(request, body)
+        if shown is None:
+            return 400, []
+        if self.books.note_shown(shown):
+            self.shown.set()
+            self.shown = asyncio.Event()
+        if self._is_moved("cut_after"):
+            self.books.counts["receipts lost"] += 1
+            return None
+        return 204, []
+
+    def _read(self, request: h11.Request, body: bytes) -> Shown | None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        message_id = headers.get("webhook-id", "")
+        signed = self._secret.sign(message_id, headers.get("webhook-timestamp", ""), body)
+        if headers.get("webhook-signature") != f"v1,{base64.b64encode(signed).decode('ascii')}":
+            self.books.wrong.append(f"callback {message_id} is not signed")
+            return None
+        said: dict[str, Any] = json.loads(body)
+        return Shown(
+            id=message_id,
+            chat=said["chat"],
+            text=said["text"],
+            reply_to=said["reply_to"],
+            node=request.target.decode("ascii").removeprefix("/"),
+            at=time.monotonic(),
+        )
+
+
+async def _read_request(
+    http: h11.Connection, reader: asyncio.StreamReader
+) -> tuple[h11.Request, bytes] | None:
+    request, body = None, bytearray()
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(await reader.read(_CHUNK_BYTES))
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+        elif isinstance(event, h11.EndOfMessage) and request is not None:
+            return request, bytes(body)
+        else:
+            return None
+
+
+async def until(holds: Callable[[], bool], *, seconds: float) -> bool:
+    """Wait until something holds, at most so long, and say whether it does."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() >= deadline:
+            return False
+        await asyncio.sleep(LOOK_SECONDS)
+    return True

@@ -1,0 +1,134 @@
+"""The load: several chats that ask, several questions at once, steer and stop, until they are told to end."""
+
+import asyncio
+import random
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from keryx.domain.source import ChatType, Source
+from keryx.errors import InvalidValue
+from keryx.ids import Ids
+from keryx.platforms.webhook.wire import PLATFORM
+from keryx.store.database import Tx
+from keryx.testing.torture.books import Asked, Kind
+from keryx.testing.torture.double import PlatformDouble
+from keryx.testing.torture.words import WISHES, Question
+from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.transactions.program_session import enter_store
+from keryx.views.sessions import count as count_seen
+
+OPEN_MAX: Final = 3
+"""Questions that a chat has open at once, at most."""
+PATIENCE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """A conversation that asks, and who speaks in it."""
+
+    name: str
+    canary: str
+    chat_type: ChatType
+    users: tuple[str, ...]
+
+
+def make_chats(number: int, *, ids: Ids) -> list[Chat]:
+    """Return so many chats; every third is a group of two who also have chats of their own."""
+    names = [f"c{no}" for no in range(number)]
+    return [
+        Chat(
+            name=name,
+            canary=f"canary-{ids.token()[:12]}",
+            chat_type="group" if no % 3 == 2 else "dm",
+            users=(names[no - 2], names[no - 1]) if no % 3 == 2 else (name,),
+        )
+        for no, name in enumerate(names)
+    ]
+
+
+def let_in(tx: Tx, users: set[str], *, ids: Ids) -> None:
+    """Let people speak on the platform, as the owner does who approves their requests; only in an empty store."""
+    owner = enter_store(tx, person_id=None)
+    for number, user in enumerate(sorted(users), 1):
+        source = Source(platform=PLATFORM, chat_id=user, chat_type="dm", user_id=user, user_name=user)
+        offered = offer_pairing(tx, source, ids)
+        # Requests are counted from the first one ever.
+        is_new = isinstance(offered, PairingOffered) and offered.request_no == number
+        if not is_new or count_seen(tx, person_id=owner.id).sessions:
+            raise InvalidValue("the database is not empty: torture fills one that nobody else uses")
+        approve_pairing(tx, number, by=owner.id, name=user)
+
+
+class Load:
+    """Lets every chat speak until it is ended."""
+
+    def __init__(self, double: PlatformDouble, chats: list[Chat], *, seed: int) -> None:
+        self._double = double
+        self._chats = chats
+        self._seed = seed
+        self.may_stop = True
+        """Whether chats say ``/stop`` now and then."""
+        self._ended = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to speak."""
+        for chat in self._chats:
+            self._double.books.canaries[chat.name] = chat.canary
+            rng = random.Random(f"{self._seed}/{chat.name}")
+            self._tasks.append(asyncio.create_task(self._speak(chat, rng), name=f"torture-{chat.name}"))
+
+    async def end(self) -> None:
+        """Let every chat finish what it is saying; returns when all of it was taken."""
+        self._ended.set()
+        await asyncio.gather(*self._tasks)
+
+    async def abort(self) -> None:
+        """Be silent at once, whatever was taken."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _speak(self, chat: Chat, rng: random.Random) -> None:
+        for no in count(1):
+            await self._wait_for_room(chat)
+            if self._ended.is_set():
+                return
+            kind: Kind = rng.choices(("message", "steer", "stop"), weights=(80, 14, 6))[0]
+            if kind == "stop" and not self.may_stop:
+                kind = "message"
+            token = "" if kind == "stop" else f"{chat.name}-{no}"
+            asked = Asked(id=f"msg_{chat.name}-{no}", chat=chat.name, no=no, kind=kind, token=token)
+            said = {"chat_type": chat.chat_type, "user": rng.choice(chat.users)}
+            await self._double.send(asked, {**said, "text": self._text(chat, asked, rng)})
+            await self._pause(rng.choice((0.0, 0.05, rng.uniform(0.1, 0.8))))
+
+    def _text(self, chat: Chat, asked: Asked, rng: random.Random) -> str:
+        if asked.kind == "stop":
+            return "/stop"
+        wishes = tuple(wish for wish in WISHES if rng.randrange(100) < _OFTEN[wish])
+        text = Question(token=asked.token, canary=chat.canary, wishes=wishes).text()
+        return f"!steer {text}" if asked.kind == "steer" else text
+
+    async def _wait_for_room(self, chat: Chat) -> None:
+        """Wait while the chat has too much open, but not forever: some of it was stopped, and is never answered."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while self._double.books.count_open(chat.name) >= OPEN_MAX and not self._ended.is_set():
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                return
+            try:
+                await asyncio.wait_for(self._double.shown.wait(), min(left, 0.5))
+            except TimeoutError:
+                continue
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        except TimeoutError:
+            return
+
+
+_OFTEN: Final = {"once": 30, "pure": 20, "long": 8, "slow": 15}
+"""How many of a hundred questions wish for it."""

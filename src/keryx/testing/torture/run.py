@@ -1,0 +1,113 @@
+"""One torture from beginning to end: set up, load, faults, calm, and the judgement."""
+
+import asyncio
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from keryx.domain.inbox import Fate
+from keryx.errors import KeryxError
+from keryx.platforms.webhook.wire import PLATFORM
+from keryx.testing.torture.checks import Evidence, check_all
+from keryx.testing.torture.double import until
+from keryx.testing.torture.faults import Faults
+from keryx.testing.torture.options import LEASE_SECONDS, Options
+from keryx.testing.torture.report import Measured, Report
+from keryx.testing.torture.scene import Scene, set_up
+from keryx.views.fates import count_unsettled, list_fates
+from keryx.views.invariants import check_invariants
+
+DRAIN_SECONDS: Final = LEASE_SECONDS + 60.0
+"""For everything that was taken to be answered, once nothing is done to the gateways any more."""
+LOOK_SECONDS: Final = 0.2
+STARTED: Final = "gateways start and conversations go on"
+
+
+async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
+    """Do it all in a temporary folder, which is deleted when everything held, and named in the report when not."""
+    folder = Path(tempfile.mkdtemp(prefix="keryx-torture-"))
+    began_at = time.monotonic()
+    try:
+        async with set_up(options, folder) as scene:
+            faults = Faults(scene, options, tell)
+            await _carry_out(scene, faults, options, tell)
+            evidence = await _gather(scene, faults)
+    except (KeryxError, asyncio.CancelledError):
+        # It could not be done, or a person ended it: there is nothing to look at.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    report = Report(
+        seed=options.seed,
+        where=options.where,
+        seconds=time.monotonic() - began_at,
+        messages=len(scene.books.asked),
+        chats=options.chats,
+        tried=faults.tried,
+        measured={what: Measured(seconds=tuple(times)) for what, times in faults.seconds.items()},
+        counts=scene.books.counts,
+        fates=Counter(fate for _, fate in evidence.fates),
+        breaches={**check_all(evidence), STARTED: faults.breaches},
+    )
+    return clear_away(folder, evidence, report)
+
+
+async def _carry_out(scene: Scene, faults: Faults, options: Options, tell: Callable[[str], None]) -> None:
+    await faults.start_all()
+    tell(f"{options.where} started; {options.chats} chats begin to speak")
+    scene.load.start()
+    await faults.run()
+    books = scene.books
+    await until(lambda: len(books.asked) >= options.messages, seconds=DRAIN_SECONDS + options.messages)
+    tell(f"{len(books.asked)} messages sent; everything is left to come to rest")
+    scene.double.calm_down()
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await scene.load.end()
+            await scene.double.settle()
+            while await scene.read(lambda tx: count_unsettled(tx, platform=PLATFORM)):
+                await scene.database.changed(since=scene.database.change_no, timeout_seconds=LOOK_SECONDS)
+    except TimeoutError:
+        tell(f"not everything came to rest within {DRAIN_SECONDS:.0f} s")
+
+
+async def _gather(scene: Scene, faults: Faults) -> Evidence:
+    codes = await asyncio.gather(*(node.ask_to_end() for node in scene.nodes))
+    fates: list[tuple[str, Fate | None]] = []
+    after = 0
+    while page := await scene.read(partial(list_fates, platform=PLATFORM, after=after)):
+        fates += [(item.ref, item.fate) for item in page]
+        after = page[-1].id
+    found = await scene.read(check_invariants)
+    return Evidence(
+        books=scene.books,
+        effects=scene.book.read(),
+        fates=fates,
+        thaws=faults.thaws,
+        invariants=[f"{breach.rule} in {breach.session_id}: {breach.what}" for breach in found],
+        ends=dict(zip((node.name for node in scene.nodes), codes, strict=True)),
+    )
+
+
+def clear_away(folder: Path, evidence: Evidence, report: Report) -> Report:
+    """Delete the folder when everything held; else write the books into it and name it in the report."""
+    if report.held:
+        shutil.rmtree(folder, ignore_errors=True)
+        return report
+    books = evidence.books
+    written = {
+        "asked": [{**asdict(each), "taken_at": books.taken.get(each.id)} for each in books.asked.values()],
+        "shown": [asdict(each) for each in books.shown],
+        "fates": evidence.fates,
+        "thaws": [asdict(each) for each in evidence.thaws],
+    }
+    report = replace(report, folder=folder)
+    (folder / "books.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+    (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
+    return report

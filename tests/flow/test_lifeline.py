@@ -1,0 +1,73 @@
+"""A process that was killed is known to be dead by its lock, and what it held is free at once."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from keryx.gateway.lifeline import FOLDER, cut_lifeline, hold_lifeline, tied
+from keryx.store.database import Database
+from keryx.transactions.deliveries import take_connector
+from keryx.transactions.work_as_node import enter_node
+from keryx.views.nodes import show_nodes
+from tests.architecture.source import ROOT
+
+HOLDING = """
+import sys
+from pathlib import Path
+from keryx.gateway.lifeline import hold_lifeline
+with hold_lifeline(Path(sys.argv[1]), "other"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def hold_in_another_process(folder: Path) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, folder],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+async def hold_account(store: Database) -> None:
+    """Let ``other`` work on the store and hold an account."""
+    await store.write(
+        lambda tx: enter_node(tx, holder="other", kind="gateway", host="here", pid=1, version="0")
+    )
+    taken = await store.write(lambda tx: take_connector(tx, platform="fake", account="", holder="other"))
+    assert taken is not None
+
+
+async def test_what_a_killed_process_held_is_free_at_the_next_start(store: Database, tmp_path: Path) -> None:
+    with hold_in_another_process(tmp_path / FOLDER) as other:
+        await hold_account(store)
+        async with tied(store, tmp_path, "me"):
+            shown = await store.read(show_nodes)
+            assert [held.holder for held in shown.accounts] == ["other"], "it lives, so it keeps what it has"
+        other.send_signal(signal.SIGSTOP)
+        async with tied(store, tmp_path, "me"):
+            assert (await store.read(show_nodes)).accounts, "it is frozen, so only the lease decides"
+        other.kill()
+        other.wait()
+    async with tied(store, tmp_path, "me"):
+        shown = await store.read(show_nodes)
+        assert (shown.accounts, shown.nodes) == ((), ())
+        assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["me"]
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+def test_a_lock_without_a_name_yet_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "other.new").touch()
+    with cut_lifeline(tmp_path / "other.new") as dead:
+        assert dead is None
+    with cut_lifeline(tmp_path / "gone") as dead:
+        assert dead is None
+    with hold_lifeline(tmp_path, "me"), cut_lifeline(tmp_path / "me") as dead:
+        assert dead is None

@@ -1,0 +1,240 @@
+"""The checks of a torture bite: each kind of broken promise in the books is found, and clean books are clean."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from keryx.domain.inbox import Fate
+from keryx.domain.outbox import MAYBE_REPEATED_MARK
+from keryx.testing.torture.books import Asked, Books, Kind, Shown
+from keryx.testing.torture.checks import CHECKS, FAILURE, Evidence, Thaw, check_all
+from keryx.testing.torture.effects import Effect
+from keryx.testing.torture.words import Question, make_answer, read_answer, read_question
+
+ONE_FATE, ONE_REPLY, NO_CROSSING, IN_ORDER, ONCE, NOT_STALE, WHOLE = CHECKS
+CHATS = {"a": "canary-a0", "b": "canary-b0"}
+
+
+class Story:
+    """Books in which everything went well, to be spoilt: three questions in one chat, one in another, one stop."""
+
+    def __init__(self) -> None:
+        self.books = Books(canaries=dict(CHATS))
+        self.fates: list[tuple[str, Fate | None]] = []
+        self.effects: list[Effect] = []
+        self.ask("a", 1, "answered")
+        self.ask("a", 2, "merged", kind="steer")
+        self.ask("a", 3, "answered")
+        self.ask("a", 4, "command", kind="stop")
+        self.ask("b", 1, "answered")
+        self.show("a", 1, "k1", [1])
+        self.show("a", 3, "k2", [2, 3])
+        self.say("a", 4, "k3", "Nothing is running here.")
+        self.show("b", 1, "k4", [1])
+        self.run("once", token="a-1", key="x")
+        self.run("pure", token="a-1", key="y")
+        self.run("pure", token="a-1", key="y")
+
+    def ask(self, chat: str, no: int, fate: Fate | None, *, kind: Kind = "message") -> None:
+        token = "" if kind == "stop" else f"{chat}-{no}"
+        asked = Asked(id=f"msg_{chat}-{no}", chat=chat, no=no, kind=kind, token=token)
+        self.books.asked[asked.id] = asked
+        self.books.note_taken(asked)
+        self.fates.append((asked.id, fate))
+
+    def say(self, chat: str, no: int, key: str, text: str, *, node: str = "n1") -> None:
+        reply_to = f"msg_{chat}-{no}"
+        at = 1.0 + len(self.books.shown)
+        for piece, part in enumerate(text.split("\f")):
+            shown = Shown(
+                id=f"{key}-{piece}",
+                chat=chat,
+                text=part,
+                reply_to=None if piece else reply_to,
+                node=node,
+                at=at,
+            )
+            self.books.note_shown(shown)
+
+    def show(self, chat: str, no: int, key: str, answered: list[int], *, add: str = "") -> None:
+        questions = [Question(token=f"{chat}-{each}", canary=CHATS[chat]) for each in answered]
+        self.say(chat, no, key, make_answer(questions).replace("\n\n", "\n\n\f", 1) + add)
+
+    def run(self, deed: str, *, token: str, key: str) -> None:
+        self.effects.append(Effect(deed=deed, at=1.0, pid=1, turn_id=0, token=token, key=key))  # type: ignore[arg-type]
+
+    def spoil(self, index: int, **changes: object) -> None:
+        """Change what was shown at one place."""
+        self.books.shown[index] = replace(self.books.shown[index], **changes)  # type: ignore[arg-type]
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence(books=self.books, effects=self.effects, fates=self.fates)
+
+
+def broken(evidence: Evidence) -> set[str]:
+    """Which promises the checks find broken."""
+    return {promise for promise, found in check_all(evidence).items() if found}
+
+
+def test_clean_books_are_clean() -> None:
+    assert broken(Story().evidence) == set()
+
+
+def lose_a_reply(story: Story) -> None:
+    del story.books.shown[0:2]
+
+
+def lose_a_message(story: Story) -> None:
+    story.fates.pop()
+
+
+def give_two_fates(story: Story) -> None:
+    story.fates.append(story.fates[0])
+
+
+def forget_a_fate(story: Story) -> None:
+    story.fates[0] = (story.fates[0][0], None)
+
+
+def double_a_reply(story: Story) -> None:
+    story.show("b", 1, "k9", [1])
+
+
+def answer_the_merged_again(story: Story) -> None:
+    story.show("a", 2, "k9", [2])
+
+
+def answer_the_stopped(story: Story) -> None:
+    story.fates[0] = ("msg_a-1", "cancelled")
+
+
+def fail_silently(story: Story) -> None:
+    story.ask("b", 2, "failed")
+
+
+def fail_twice(story: Story) -> None:
+    story.ask("b", 2, "failed")
+    for key in ("k8", "k9"):
+        story.say("b", 2, key, f"{FAILURE} no paper")
+
+
+def answer_with_something_else(story: Story) -> None:
+    story.ask("b", 2, "answered")
+    story.say("b", 2, "k9", "Hello.")
+
+
+def speak_unasked(story: Story) -> None:
+    story.say("b", 7, "k9", "Hello.")
+
+
+def cut_an_answer_off(story: Story) -> None:
+    del story.books.shown[1]
+
+
+def swap_pieces(story: Story) -> None:
+    shown = story.books.shown
+    shown[0], shown[1] = shown[1], shown[0]
+
+
+def cross_canaries(story: Story) -> None:
+    story.spoil(1, text=story.books.shown[1].text + f" {CHATS['b']}")
+
+
+def cross_chats(story: Story) -> None:
+    story.spoil(0, chat="b")
+
+
+def swap_replies(story: Story) -> None:
+    shown = story.books.shown
+    shown[0:4] = [*shown[2:4], *shown[0:2]]
+
+
+def run_once_twice(story: Story) -> None:
+    story.run("once", token="a-1", key="z")
+
+
+def never_take(story: Story) -> None:
+    del story.books.taken["msg_b-1"]
+
+
+def take_what_nobody_sent(story: Story) -> None:
+    story.fates.append(("msg_c-1", "answered"))
+
+
+def confuse_a_command(story: Story) -> None:
+    story.fates[3] = ("msg_a-4", "answered")
+
+
+@pytest.mark.parametrize(
+    ("plant", "promise"),
+    [
+        (lose_a_reply, ONE_REPLY),
+        (lose_a_message, ONE_FATE),
+        (give_two_fates, ONE_FATE),
+        (forget_a_fate, ONE_FATE),
+        (double_a_reply, ONE_REPLY),
+        (answer_the_merged_again, ONE_REPLY),
+        (answer_the_stopped, ONE_REPLY),
+        (fail_silently, ONE_REPLY),
+        (fail_twice, ONE_REPLY),
+        (answer_with_something_else, ONE_REPLY),
+        (speak_unasked, ONE_REPLY),
+        (cut_an_answer_off, ONE_REPLY),
+        (swap_pieces, ONE_REPLY),
+        (cross_canaries, NO_CROSSING),
+        (cross_chats, NO_CROSSING),
+        (swap_replies, IN_ORDER),
+        (run_once_twice, ONCE),
+        (never_take, ONE_FATE),
+        (take_what_nobody_sent, ONE_FATE),
+        (confuse_a_command, ONE_FATE),
+    ],
+)
+def test_a_broken_promise_is_found(plant: Callable[[Story], None], promise: str) -> None:
+    story = Story()
+    plant(story)
+    assert promise in broken(story.evidence)
+
+
+def test_a_reply_that_says_it_may_be_a_repetition_is_allowed() -> None:
+    story = Story()
+    story.show("b", 1, "k9", [1], add=f"\n{MAYBE_REPEATED_MARK}")
+    assert broken(story.evidence) == set()
+
+
+def test_what_failed_is_told_once_for_all_that_its_turn_had_taken() -> None:
+    story = Story()
+    story.ask("b", 2, "failed")
+    story.ask("b", 3, "failed")
+    story.say("b", 3, "k9", f"{FAILURE} no paper")
+    story.ask("b", 4, "answered")
+    story.show("b", 4, "k10", [2, 3, 4])  # it read the others, too
+    assert broken(story.evidence) == set()
+
+
+def test_a_gateway_that_wakes_up_late_and_sends_is_found() -> None:
+    story = Story()
+    at = story.books.shown[-1].at
+    asleep = Thaw(node="n2", at=at - 1, until=at + 1)
+    assert broken(replace(story.evidence, thaws=[asleep])) == set()
+    assert broken(replace(story.evidence, thaws=[replace(asleep, node="n1")])) == {NOT_STALE}
+
+
+def test_a_store_that_contradicts_itself_a_bad_call_and_a_bad_end_are_found() -> None:
+    evidence = Story().evidence
+    assert broken(replace(evidence, invariants=["I1: something"])) == {WHOLE}
+    assert broken(replace(evidence, ends={"n1": 0, "n2": -9})) == {WHOLE}
+    evidence.books.wrong.append("a call is not signed")
+    assert broken(evidence) == {WHOLE}
+
+
+def test_questions_and_answers_are_read_as_they_were_said() -> None:
+    question = Question(token="a-7", canary="canary-0f", wishes=("once", "long"))
+    assert read_question(f"!steer {question.text()}") == question
+    assert read_question("hello") is None
+    answer = make_answer([Question(token="a-6", canary="canary-0f"), question])
+    assert read_answer(answer) == ["a-6", "a-7"]
+    assert len(answer) > 16_000, "a long one has several pieces"
+    assert read_answer(f"{FAILURE} [a-6]") == []
