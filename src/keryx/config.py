@@ -14,6 +14,7 @@ from keryx.domain.reset import ResetPolicies
 from keryx.domain.session_key import ScopeSettings
 from keryx.domain.settings import Personality
 from keryx.domain.source import Source
+from keryx.domain.toolset import ToolsetSettings
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -51,6 +52,8 @@ class Settings:
     welcome: str | None = WELCOME
     personalities: Mapping[str, Personality] = field(default_factory=lambda: MappingProxyType({}))
     """What ``/personality`` may choose from, by name."""
+    toolsets: ToolsetSettings = field(default_factory=ToolsetSettings)
+    """Which tools the agent is given, by role and platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

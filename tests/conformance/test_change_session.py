@@ -12,7 +12,7 @@ from keryx.domain.settings import ModelSettings, Personality
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
-from keryx.store.tables import blobs, drafts, feed, inbox, memories, people, projects, tags
+from keryx.store.tables import blobs, drafts, feed, inbox, memories, people, projects, session_changes, tags
 from keryx.testing.clock import FakeClock
 from keryx.transactions.change_session import (
     Saved,
@@ -22,7 +22,6 @@ from keryx.transactions.change_session import (
     delete,
     forget,
     mark_read,
-    note_flush,
     pin,
     remember,
     rename,
@@ -201,8 +200,8 @@ async def test_nothing_is_deleted_under_a_running_turn_or_by_somebody_else(talk:
 
 async def test_a_flush_is_noted_and_never_goes_back(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
-    assert await talk.database.write(lambda tx: note_flush(tx, session_id, seq=2))
-    assert not await talk.database.write(lambda tx: note_flush(tx, session_id, seq=1))
+    assert await talk.database.write(lambda tx: session_changes.set_flushed_seq(tx, session_id, 2))
+    assert not await talk.database.write(lambda tx: session_changes.set_flushed_seq(tx, session_id, 1))
     assert (await talk.record(session_id)).flushed_seq == 2
 
 

@@ -18,10 +18,11 @@ from keryx.ids import Ids
 from keryx.store.database import Database, Tx
 from keryx.store.tables import access, branches, homes, keys, leases, outbox, people, processes, turns
 from keryx.testing.clock import FakeClock
-from keryx.transactions.change_session import pin, remember, set_personality
+from keryx.transactions.change_session import pin, remember
 from keryx.transactions.manage_project import archive_project
 from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
 from keryx.transactions.run_command import CommandContext, CommandOutcome, NeedsAnswer, run_command
+from keryx.views.context import show_context
 from tests.conformance.talk import FAMILY, PHONE, Talk
 
 CLI_KEY = SessionKey("agent:main:local:dm:cli")
@@ -37,6 +38,7 @@ class Chat:
         self.person = person
         self.key = key
         self.source = source
+        self.settings = Settings()
 
     async def run(self, text: str) -> CommandOutcome:
         parsed = parse_command(text)
@@ -50,7 +52,7 @@ class Chat:
                 key=self.key,
                 person=self.person,
                 source=self.source,
-                settings=Settings(),
+                settings=self.settings,
                 ids=self.talk.ids,
             )
             return run_command(tx, parsed, context=context)
@@ -208,7 +210,6 @@ async def test_what_needs_more_than_the_store_is_left_to_the_surface(chat: Chat)
         "/search figs": NeedsAnswer(kind="search", argument="figs"),
         "/platforms": NeedsAnswer(kind="platforms", argument=""),
         "/compress dinner": NeedsAnswer(kind="compress", argument="dinner"),
-        "/personality pirate": NeedsAnswer(kind="personality", argument="pirate"),
     }.items():
         assert (await chat.run(text)).needs_answer == wanted
     assert await chat.reply("/search") == "Say what to look for: /search <words>."
@@ -240,13 +241,29 @@ async def test_model_and_personality(chat: Chat) -> None:
     assert await chat.reply("/model big-1") == "From the next turn on, big-1 answers here."
     assert await chat.reply("/model") == "The model here is big-1."
     assert await chat.reply("/model none") == "From the next turn on, the configured model answers here."
-    assert await chat.reply("/personality") == "The configured personality speaks here."
-    pirate = Personality(name="Pirate", text="Arr")
-    await chat.talk.database.write(
-        lambda tx: set_personality(tx, session_id, pirate, person_id=chat.person.id)
+    assert (await chat.talk.record(session_id)).model is None
+
+
+async def test_a_personality_is_chosen_from_those_configured(chat: Chat) -> None:
+    session_id = await shown(chat)
+    assert "None is configured" in await chat.reply("/personality")
+    assert await chat.reply("/personality pirate") == (
+        "There is no personality 'pirate'. None is configured: `personalities` in the configuration names them."
     )
-    assert await chat.reply("/personality") == "Here speaks Pirate."
-    assert (await chat.reply("/personality none")).endswith("the configured personality speaks here.")
+    texts = {"Pirate": "Arr", "poet": "In verse."}
+    chat.settings = Settings(
+        personalities={name: Personality(name=name, text=text) for name, text in texts.items()}
+    )
+    choice = "/personality <name> sets one of Pirate, poet; /personality none takes it away."
+    assert await chat.reply("/personality") == f"The agent speaks here as itself. {choice}"
+    assert await chat.reply("/personality pirate") == "From the next turn on, Pirate speaks here."
+    assert await chat.reply("/personality") == f"Here speaks Pirate. {choice}"
+    facts = await chat.talk.database.read(lambda tx: show_context(tx, session_id, person_id=chat.person.id))
+    assert facts.personality == "Arr"
+    assert await chat.reply("/personality piratte") == (
+        f"There is no personality 'piratte'. Did you mean Pirate? {choice}"
+    )
+    assert await chat.reply("/personality none") == "From the next turn on, the agent speaks here as itself."
     assert (await chat.talk.record(session_id)).personality is None
 
 

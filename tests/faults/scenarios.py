@@ -32,6 +32,7 @@ from keryx.transactions import (
     fail_turn,
     finish_turn,
     fire_schedule,
+    flush_session,
     import_session,
     keep_blobs,
     keep_malformed,
@@ -135,6 +136,22 @@ def _show_preview(tx: Tx, world: World, ids: Ids) -> object:
     return held
 
 
+def _flush(tx: Tx, world: World, _ids: Ids) -> object:
+    return flush_session.flush_session(tx, world.talk, settings=RESETTING) is not None
+
+
+def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
+    begun = begin_turn.begin_turn(tx, holder="h", session_id=world.talk)
+    assert begun is not None
+    assert begun.purpose == "flush"
+    return begun
+
+
+def _finish_flush(tx: Tx, world: World, ids: Ids) -> object:
+    begun = _begin_flush(tx, world, ids)
+    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=REPLY, ids=ids)
+
+
 SCENARIOS: dict[str, Scenario] = {
     # -------------------------------------------------------------------------------- messages and turns
     "accept_message.accept_message": _accept("hello"),
@@ -152,6 +169,12 @@ SCENARIOS: dict[str, Scenario] = {
         tx, inbound(f"/link {w.link.code}", source=dm("second")), settings=Settings(), ids=ids
     ),
     "accept_message.accept_message: search": _accept("/search tea"),
+    "accept_message.accept_message: while flushing": _after(_flush, _begin_flush, _accept("hello")),
+    "accept_message.accept_message: reset while flushing": _after(
+        _flush, _begin_flush, _accept("hello", settings=RESETTING)
+    ),
+    "flush_session.flush_session": _flush,
+    "finish_turn.finish_turn: flush": _after(_flush, _finish_flush),
     "answer_command.answer_command": _after(_accept("/search tea"), _answer_all),
     "append_message.append_message": lambda tx, w, _ids: append_message.append_message(
         tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
@@ -379,7 +402,6 @@ SCENARIOS: dict[str, Scenario] = {
     "change_session.set_personality": lambda tx, w, _ids: change_session.set_personality(
         tx, w.talk, NEW, person_id=w.ana.id
     ),
-    "change_session.note_flush": lambda tx, w, _ids: change_session.note_flush(tx, w.talk, seq=2),
     "change_session.mark_read": lambda tx, w, _ids: change_session.mark_read(
         tx, w.talk, person_id=w.ana.id, seq=2
     ),
@@ -441,6 +463,7 @@ PARTS: frozenset[str] = frozenset(
         "fail_turn.give_up",
         "fail_turn.may_be_tried_again",
         "finish_turn.end_items",
+        "flush_session.give_way",
         "hold_turn.hold_turn",
         "idle_session.lock_idle",
         "idle_session.require_idle",

@@ -75,9 +75,10 @@ def running(
     *,
     tools: Sequence[Tool] = (),
     holder: str = "node-1",
+    settings: Settings | None = None,
 ) -> AbstractAsyncContextManager[Gateway]:
     """Run a gateway on one platform."""
-    return gateway_of(database, [platform.adapter()], agent, tools=tools, holder=holder)
+    return gateway_of(database, [platform.adapter()], agent, tools=tools, holder=holder, settings=settings)
 
 
 @asynccontextmanager
@@ -88,11 +89,12 @@ async def gateway_of(
     *,
     tools: Sequence[Tool] = (),
     holder: str = "node-1",
+    settings: Settings | None = None,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
     desk = Desk(
         database=database,
-        settings=Settings(),
+        settings=settings or Settings(),
         ids=Ids(),
         clock=SystemClock(),
         holder=holder,

@@ -15,6 +15,7 @@ from keryx.config_load.writing import replace_file
 from keryx.domain.reset import ResetPolicy
 from keryx.domain.settings import Personality
 from keryx.domain.source import Source
+from keryx.domain.toolset import ToolsetSettings
 from keryx.errors import InvalidValue
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,10 @@ busy:
     discord: steer
     matrix:!abc:example.org: interrupt
 pairing: [telegram, discord, telegram]
+toolsets:
+  guest: state
+  owner: none
+  telegram:owner: [all, terminal]
 personalities:
   pirate: Speak like one.
   plain: none
@@ -151,6 +156,10 @@ webhook: {enabled: yes, host: "::1", port: "0", callback: "https://example.org/i
     assert settings.welcome == "Hello,\nyou.\n"
     assert (settings.scope.dm, settings.scope.group, settings.scope.thread) == ("person", "user", "user")
     assert settings.pairing_platforms == {"telegram", "discord"}
+    assert settings.toolsets == ToolsetSettings(
+        by_role={"guest": frozenset({"state"}), "owner": frozenset()},
+        by_platform_and_role={("telegram", "owner"): frozenset({"all", "terminal"})},
+    )
     assert settings.personalities == {"pirate": Personality(name="pirate", text="Speak like one.")}
     assert settings.busy.mode_for(Source(platform="discord", chat_id="1", chat_type="dm")) == "steer"
     room = Source(platform="matrix", chat_id="!abc:example.org", chat_type="group")
@@ -310,6 +319,9 @@ WRONG_FILES = {
     "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
     "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
     "no chat": ("busy: {on: {'telegram:': steer}}\n", "'telegram:' names no chat"),
+    "a role": ("toolsets: {boss: all}\n", "role 'boss'"),
+    "a platform of a role": ("toolsets: {'Telegram:owner': all}\n", "platform 'Telegram'"),
+    "a set of tools": ("toolsets: {owner: [all, Shell]}\n", "toolset 'Shell': use a letter"),
     "two words": ("personalities: {'a b': text}\n", "the personality's name 'a b' must be one word"),
     "an escape": ('model: "\\0"\n', ":1: model: the text holds control characters; write it without them"),
 }
@@ -356,7 +368,9 @@ def test_files_in_another_encoding_are_named(place: Place) -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["database: x.db", "pairing: [telegram]", "webhook: {host: 0.0.0.0}"])
+@pytest.mark.parametrize(
+    "line", ["database: x.db", "pairing: [telegram]", "toolsets: {guest: all}", "webhook: {host: 0.0.0.0}"]
+)
 def test_a_project_cannot_lead_conversations_elsewhere(place: Place, line: str) -> None:
     place.write(place.project_file, line + "\n")
     [problem] = place.problems()

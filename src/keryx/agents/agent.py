@@ -15,6 +15,7 @@ from keryx.domain.message import Message, NewMessage, ToolResultPart
 from keryx.domain.person import Role
 from keryx.domain.prompt import ContextFacts
 from keryx.domain.settings import ModelSettings
+from keryx.domain.toolset import GENERAL
 from keryx.domain.turn import StepEffect, TurnId, TurnPurpose
 from keryx.errors import KeryxError
 
@@ -30,6 +31,8 @@ class ToolOffer:
     description: str
     parameters: Mapping[str, JsonValue]
     effect: StepEffect
+    toolset: str = GENERAL
+    """The named set it belongs to: sets are granted by role and platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

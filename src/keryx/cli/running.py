@@ -8,6 +8,7 @@ import sys
 
 from keryx.app import System, open_system
 from keryx.app import serve as run_gateway
+from keryx.cli.log_format import formatter_of
 from keryx.clock import SECOND, SystemClock
 from keryx.config import Configuration, LogFormat, LogLevel
 from keryx.views.nodes import Nodes, show_nodes
@@ -115,21 +116,5 @@ def _log_to_file(configuration: Configuration) -> None:
 
 
 def _set_up_log(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
-    handler.setFormatter(_JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
+    handler.setFormatter(formatter_of(form))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-
-
-_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "at": self.formatTime(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
-        return json.dumps(entry)

@@ -15,14 +15,16 @@ from keryx.config import (
 )
 from keryx.config_load import table
 from keryx.config_load.folders import Folders
-from keryx.config_load.readers import NONE, busy_place, reset_place
+from keryx.config_load.readers import NONE, busy_place, reset_place, toolset_place
 from keryx.config_load.sources import Reading
 from keryx.config_load.table import TABLE, Setting
 from keryx.domain.busy import BusyMode
+from keryx.domain.person import Role
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.session_key import ScopeSettings
 from keryx.domain.settings import Personality
 from keryx.domain.source import ChatType
+from keryx.domain.toolset import ToolsetSettings
 
 
 def configuration_of(reading: Reading, folders: Folders, project_file: Path | None) -> Configuration:
@@ -66,6 +68,7 @@ def _settings(reading: Reading, profile: str) -> Settings:
         pairing_platforms=frozenset(pairing),
         welcome=reading.of(table.WELCOME_TEXT),
         personalities=MappingProxyType(_personalities(reading)),
+        toolsets=_toolsets(reading),
     )
 
 
@@ -125,6 +128,20 @@ def _busy(reading: Reading) -> BusySettings:
         by_platform=MappingProxyType(by_platform),
         by_chat=MappingProxyType(by_chat),
     )
+
+
+def _toolsets(reading: Reading) -> ToolsetSettings:
+    by_role: dict[Role, frozenset[str]] = {}
+    by_both: dict[tuple[str, Role], frozenset[str]] = {}
+    for found in reading.chosen(table.TOOLSETS):
+        place = found.named.chosen or ""
+        names = reading.of(table.TOOLSETS, place) or ()
+        platform, role = toolset_place(place)
+        if platform is None:
+            by_role[role] = frozenset(names)
+        else:
+            by_both[platform, role] = frozenset(names)
+    return ToolsetSettings(by_role=by_role, by_platform_and_role=by_both)
 
 
 def _personalities(reading: Reading) -> dict[str, Personality]:

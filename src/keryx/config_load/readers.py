@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from keryx.domain.person import Role, check_role
 from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_platform
+from keryx.domain.toolset import check_toolset
 from keryx.domain.zone import zone_of
 from keryx.errors import InvalidValue
 
@@ -93,6 +95,14 @@ def platforms(raw: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check_platform(name.strip()) for name in given if name.strip()))
 
 
+def toolsets(raw: Raw) -> tuple[str, ...]:
+    """Read a list of sets of tools; a text is split at its commas, and `none` is none."""
+    if raw is None or raw == NONE:
+        return ()
+    given = raw if isinstance(raw, tuple) else raw.split(",")
+    return tuple(dict.fromkeys(check_toolset(name.strip()) for name in given if name.strip()))
+
+
 def store_address(raw: Raw) -> str:
     """Read the path or the address of a store."""
     given = text(raw)
@@ -137,6 +147,12 @@ def busy_place(chosen: str) -> tuple[str, str | None]:
         raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
     check_id("chat", chat)
     return platform, chat if colon else None
+
+
+def toolset_place(chosen: str) -> tuple[str | None, Role]:
+    """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
+    platform, colon, role = chosen.rpartition(":")
+    return check_platform(platform) if colon else None, check_role(role)
 
 
 def personality_name(chosen: str) -> str:

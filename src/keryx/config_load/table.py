@@ -187,12 +187,20 @@ PAIRING: Setting[tuple[str, ...]] = Setting(
     place="own",
     help="The platforms on which strangers may ask to be let in; a list.",
 )
+TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
+    name="toolsets.<who>",
+    read=readers.toolsets,
+    default=None,
+    place="own",
+    chosen=readers.toolset_place,
+    help="The sets of tools the agent is given for a role, or for `platform:role`, which wins; a list.",
+)
 PERSONALITY = Setting(
     name="personalities.<name>",
     read=optional(readers.text),
     default=None,
     chosen=readers.personality_name,
-    help="The text the agent will get when `/personality` chose this name; not used yet.",
+    help="The text the agent gets where `/personality` chose this name.",
 )
 TURNS = Setting(
     name="turns_max",
@@ -252,7 +260,7 @@ TABLE: tuple[Setting[Any], ...] = (
     *(PROFILE, DATABASE, MODEL, TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),
-    *(BUSY_MODE, BUSY_ON, PAIRING, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
+    *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
     *(WEBHOOK_ENABLED, WEBHOOK_HOST, WEBHOOK_PORT, WEBHOOK_CALLBACK, WEBHOOK_SECRET),
 )
 VARIABLES: Mapping[str, Setting[Any]] = {each.variable: each for each in TABLE if each.variable}

@@ -110,6 +110,16 @@ def may_use(
     """
     if role == "owner" and kind == "command":
         return True
+    verdict = granted(grants, role=role, platform=platform, kind=kind, name=name)
+    if verdict is not None:
+        return verdict
+    if (kind, name) in _SHELL and platform not in OWN_SURFACES:
+        return False
+    return at_least(role, least)
+
+
+def granted(grants: Iterable[Grant], *, role: Role, platform: str, kind: GrantKind, name: str) -> bool | None:
+    """Return what the most specific grant says, or None where there is none about this."""
     matching = [
         grant
         for grant in grants
@@ -117,12 +127,10 @@ def may_use(
         and grant.platform in (None, platform)
         and grant.name in (EVERY, name)
     ]
-    if matching:
-        most = max(map(_specificity, matching))
-        return all(grant.allow for grant in matching if _specificity(grant) == most)
-    if (kind, name) in _SHELL and platform not in OWN_SURFACES:
-        return False
-    return at_least(role, least)
+    if not matching:
+        return None
+    most = max(map(_specificity, matching))
+    return all(grant.allow for grant in matching if _specificity(grant) == most)
 
 
 def _specificity(grant: Grant) -> int:

@@ -22,6 +22,9 @@ FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 ATTEMPTS_MAX: Final = 3
 """How often a claimed item goes back to ready after its turn was lost, before it fails visibly."""
 
+FLUSH_PLATFORM: Final = "flush"
+"""Where the refs of Keryx's own requests to flush memory are unique; such an item is no message of anybody."""
+
 _NEXT_STATES: Final[dict[InboxState, frozenset[InboxState]]] = {
     # A command is done in the transaction that accepts it; a waiting message can be cancelled.
     "ready": frozenset({"claimed", "done", "dead"}),

@@ -4,14 +4,14 @@ Pure: takes the session's last activity, the policy and now; returns a decision 
 exactly from ``expires_at`` on, so the watcher that flushes before it and the lookup that resets can never disagree.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from keryx.clock import MINUTE, Micros
-from keryx.domain.source import ChatType, check_chat_type, check_platform
+from keryx.domain.source import ChatType, Source, check_chat_type, check_platform
 from keryx.domain.zone import datetime_of, instant_of, zone_of
 from keryx.errors import InvalidValue
 
@@ -20,6 +20,10 @@ ResetReason = Literal["idle", "daily"]
 
 IDLE_MINUTES_MAX = 10 * 366 * 24 * 60
 FLUSH_LEAD_MINUTES = 10
+FLUSH_LATE_MINUTES = 24 * 60
+"""How long after it expired a session is still flushed, if nobody did in time; older ones would all come at once."""
+NEVER_RESET: Final = frozenset({"schedule"})
+"""Platforms on which nobody speaks, so that no lookup ever starts a session over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,12 @@ class ResetPolicies:
             # A copy nobody else holds: the value cannot change after it was checked.
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
+    @property
+    def all(self) -> tuple[ResetPolicy, ...]:
+        """Every policy that applies somewhere, each once."""
+        chosen = (self.by_chat_type, self.by_platform, self.by_platform_and_chat_type)
+        return tuple(dict.fromkeys([self.default, *(each for named in chosen for each in named.values())]))
+
     def resolve(self, platform: str, chat_type: ChatType) -> ResetPolicy:
         """Return the policy for a chat: platform and chat type, else platform, else chat type, else the default."""
         return (
@@ -72,6 +82,15 @@ class ResetPolicies:
             or self.by_chat_type.get(chat_type)
             or self.default
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushWindow:
+    """Which sessions under ``policy`` are to be flushed now: last active later than ``after``, up to ``until``."""
+
+    policy: ResetPolicy
+    after: Micros
+    until: Micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +140,43 @@ def flush_due(
     return now >= max(expiry - lead_minutes * MINUTE, (last_active_at + expiry) // 2)
 
 
+def flush_wanted(
+    policies: ResetPolicies, surfaces: Iterable[Source], *, last_active_at: Micros, now: Micros
+) -> bool:
+    """Say whether a session that is shown on these surfaces is to be flushed now, if it has messages to flush.
+
+    The first surface by whose policy it expires decides. What expired too long ago is let go.
+    """
+    at = [each for each in surfaces if each.platform not in NEVER_RESET]
+    return any(
+        flush_due(policy, last_active_at=last_active_at, now=now)
+        and now - FLUSH_LATE_MINUTES * MINUTE < (expires_at(policy, last_active_at=last_active_at) or 0)
+        for policy in {policies.resolve(each.platform, each.chat_type) for each in at}
+    )
+
+
+def flush_window(policy: ResetPolicy, *, now: Micros) -> FlushWindow | None:
+    """Return the last activities for which ``flush_due`` holds now, or None where nothing ever expires.
+
+    All of them lie together, because who spoke later expires later. So the sessions to flush are one range of an
+    index, whatever else is stored.
+    """
+    late = now - FLUSH_LATE_MINUTES * MINUTE
+    expired: list[Micros] = []
+    due: list[Micros] = []
+    if policy.mode in ("daily", "both"):
+        boundary = _boundary_after(policy, now)
+        expired.append(_boundary_until(policy, late) - 1)
+        due.append(_boundary_until(policy, now) - 1)
+        if now >= boundary - FLUSH_LEAD_MINUTES * MINUTE:
+            due.append(2 * now + 1 - boundary)
+    if policy.mode in ("idle", "both"):
+        quiet = policy.idle_minutes * MINUTE
+        expired.append(late - quiet - 1)
+        due.append(min(now - quiet - 1 + FLUSH_LEAD_MINUTES * MINUTE, (2 * now - quiet) // 2))
+    return FlushWindow(policy=policy, after=max(expired), until=max(due)) if due else None
+
+
 def reset_notice(policy: ResetPolicy, reason: ResetReason) -> ResetNotice:
     """Return what the user and the agent are told about a reset under ``policy``."""
     if reason == "daily":
@@ -158,6 +214,16 @@ def _boundary_after(policy: ResetPolicy, moment: Micros) -> Micros:
     days = (today + timedelta(days=ahead) for ahead in range(3))
     boundaries = (instant_of(datetime.combine(day, time(policy.at_hour)), zone) for day in days)
     return next(at for at in boundaries if at > moment)
+
+
+def _boundary_until(policy: ResetPolicy, moment: Micros) -> Micros:
+    """Return the last daily boundary that is not later than ``moment``."""
+    zone = zone_of(policy.zone)
+    today = datetime_of(moment, zone).date()
+    # Two days back, for the same reason as two days on.
+    days = (today - timedelta(days=ago) for ago in range(3))
+    boundaries = (instant_of(datetime.combine(day, time(policy.at_hour)), zone) for day in days)
+    return next(at for at in boundaries if at <= moment)
 
 
 def _is_int(value: object) -> bool:

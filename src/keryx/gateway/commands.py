@@ -1,10 +1,9 @@
 """Commands that only a running surface can answer: they wait in the inbox until one does, also over a crash."""
 
-import logging
-
 from keryx.domain.command import ParsedCommand, parse_command
 from keryx.domain.message import text_of
 from keryx.gateway.desk import Desk
+from keryx.gateway.log import concerning, log_of
 from keryx.store.database import ReadTx
 from keryx.transactions.answer_command import answer_command
 from keryx.views.search import SearchResult, search
@@ -14,26 +13,25 @@ HITS_SHOWN = 8
 SESSIONS_SHOWN = 5
 NOT_YET = "/{name} comes with the model agent; there is none yet."
 
-_log = logging.getLogger("keryx.gateway.commands")
+_log = log_of("commands")
 
 
 async def answer_waiting(desk: Desk) -> int:
     """Answer every command that waits; return how many there were."""
     waiting = await desk.database.read(list_commands)
     for command in waiting:
-        await _answer(desk, command)
+        with concerning(session=command.session_id, inbox=command.id):
+            await _answer(desk, command)
     return len(waiting)
 
 
 async def _answer(desk: Desk, command: WaitingCommand) -> None:
     try:
         reply = await desk.database.read(lambda tx: _reply(tx, command))
-    except Exception:  # noqa: BLE001 - one that cannot be answered must not hold up the others
-        _log.exception("command %s failed", command.id)
+    except Exception as error:  # noqa: BLE001 - one that cannot be answered must not hold up the others
+        _log.failed("a command failed", error=error)
         reply = "That did not work; the log says why."
-    await desk.insist(
-        lambda tx: answer_command(tx, command.id, reply=reply, ids=desk.ids), what=f"command {command.id}"
-    )
+    await desk.insist(lambda tx: answer_command(tx, command.id, reply=reply, ids=desk.ids), what="a command")
 
 
 def _reply(tx: ReadTx, command: WaitingCommand) -> str:

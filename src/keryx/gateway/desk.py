@@ -1,7 +1,6 @@
 """What the loops of one gateway share."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -9,6 +8,8 @@ from typing import Protocol, TypeVar
 from keryx.clock import Clock
 from keryx.config import Settings
 from keryx.errors import StoreUnavailable
+from keryx.gateway.log import log_of
+from keryx.gateway.metrics import Metrics
 from keryx.ids import Ids
 from keryx.live import Live
 from keryx.store.database import Database, Tx
@@ -18,7 +19,7 @@ T = TypeVar("T")
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 
-_log = logging.getLogger("keryx.gateway")
+_log = log_of("desk")
 
 
 class Pace(Protocol):
@@ -47,6 +48,7 @@ class Desk:
     holder: str
     live: Live = field(default_factory=Live)
     pace: Pace = field(default_factory=RealPace)
+    metrics: Metrics = field(default_factory=Metrics)
     platforms: frozenset[str] = frozenset()
     """Those connected, as the agent is told."""
 
@@ -77,8 +79,8 @@ async def endlessly(desk: Desk, what: str, work: Callable[[], Awaitable[None]], 
             await desk.pace.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_SECONDS)
             continue
-        except Exception:  # noqa: BLE001 - a loop outlives whatever happens in it
-            _log.exception("%s failed; it is tried again", what)
+        except Exception as error:  # noqa: BLE001 - a loop outlives whatever happens in it
+            _log.failed("%s failed; it is tried again", what, error=error)
             await desk.pace.sleep(PAUSE_MAX_SECONDS)
         pause = PAUSE_FIRST_SECONDS
         await desk.pace.sleep(seconds)

@@ -5,16 +5,18 @@ unfinished per address, in order; different addresses are served at the same tim
 """
 
 import asyncio
-import logging
 from functools import partial
 
 from keryx.clock import SECOND
-from keryx.domain.outbox import MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Unknown
+from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.hold import Hold
+from keryx.gateway.log import concerning, log_of
+from keryx.gateway.metrics import DeliveryOutcome
+from keryx.gateway.presence import show_typing
 from keryx.platforms.adapter import Adapter, Outgoing, Piece, TextPiece
 from keryx.store.database import Tx
 from keryx.transactions.deliveries import (
@@ -36,7 +38,7 @@ GROWING = " …"
 NO_RECEIPT = "no receipt came for a change"
 NOT_SURE = "another gateway may have the account by now"
 
-_log = logging.getLogger("keryx.gateway.dispatch")
+_log = log_of("dispatch")
 
 
 class Dispatcher:
@@ -56,7 +58,10 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
-        previews = asyncio.create_task(self._run_previews()) if self._adapter.capabilities.edits else None
+        can = self._adapter.capabilities
+        beside = [asyncio.create_task(self._run_previews())] if can.edits else []
+        if can.shows_typing:
+            beside.append(asyncio.create_task(show_typing(self._desk, self._adapter)))
         try:
             while True:
                 since = self._desk.database.change_no
@@ -66,9 +71,9 @@ class Dispatcher:
                     # Due and not to be had: the account is about to be lost. Its own commit must not wake it.
                     await self._desk.pace.sleep(LOOK_SECONDS)
         finally:
-            if previews is not None:
-                previews.cancel()
-                await asyncio.gather(previews, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
     @property
@@ -96,8 +101,8 @@ class Dispatcher:
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
         del self._sending[delivery_id]
         self._freed.set()
-        if not task.cancelled() and task.exception() is not None:
-            _log.error("delivery %s was given up", delivery_id, exc_info=task.exception())
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.failed("a delivery was given up", error=error, delivery=delivery_id)
 
     async def _wait(self, since: int) -> None:
         self._freed.clear()
@@ -113,6 +118,10 @@ class Dispatcher:
             await asyncio.gather(*waits, return_exceptions=True)
 
     async def _deliver(self, delivery: ClaimedDelivery) -> None:
+        with concerning(session=delivery.session_id, turn=delivery.turn_id, delivery=delivery.id):
+            await self._send_and_record(delivery)
+
+    async def _send_and_record(self, delivery: ClaimedDelivery) -> None:
         while delivery.address in self._busy:
             await self._desk.pace.sleep(0.05)
         outcome = await self._send_pieces(delivery)
@@ -122,10 +131,14 @@ class Dispatcher:
             lambda tx: record_delivery(
                 tx, connector, delivery.id, outcome, deduplicates=deduplicates, jitter=jitter
             ),
-            what=f"delivery {delivery.id}",
+            what="a delivery",
         )
         if not taken:
-            _log.warning("delivery %s belongs to another gateway by now", delivery.id)
+            self._desk.metrics.deliveries.count("taken_over")
+            _log.warning("the delivery belongs to another gateway by now")
+            return
+        self._desk.metrics.deliveries.count(_counted(outcome, attempt=delivery.attempts))
+        _log.info("%s on %s", "sent" if isinstance(outcome, Sent) else "not sent", delivery.platform)
 
     async def _send_pieces(self, delivery: ClaimedDelivery) -> Outcome:
         """Send the pieces that are not sent yet, each recorded before the next; stops at the first that fails."""
@@ -143,11 +156,14 @@ class Dispatcher:
 
     async def _record_piece(self, delivery: ClaimedDelivery, sent: Sent) -> None:
         await self._desk.insist(
-            lambda tx: record_piece(tx, delivery, message_id=sent.message_id), what=f"delivery {delivery.id}"
+            lambda tx: record_piece(tx, delivery, message_id=sent.message_id), what="a delivery"
         )
 
     async def _send(self, delivery: ClaimedDelivery, piece: Piece, index: int) -> Outcome:
         is_first = index == delivery.sent_pieces
+        if index == 0 and delivery.kind == "reply" and delivery.attempts == 1:
+            waited = self._desk.clock.now() - delivery.due_at
+            self._desk.metrics.token_to_send.observe(waited / SECOND)
         if is_first and delivery.maybe_repeated_at is not None:
             piece = _marked(piece)
         outgoing = Outgoing(
@@ -164,9 +180,9 @@ class Dispatcher:
                 # The same change again does no harm.
                 return Rejected(reason=NO_RECEIPT) if isinstance(changed, Unknown) else changed
             return await self._adapter.send(outgoing)
-        except Exception:  # noqa: BLE001 - an adapter is somebody else's code; see below
+        except Exception as error:  # noqa: BLE001 - an adapter is somebody else's code; see below
             # An adapter that breaks its promise may have sent it.
-            _log.exception("the adapter of %s failed with delivery %s", self._adapter.platform, delivery.id)
+            _log.failed("the adapter of %s failed", self._adapter.platform, error=error)
             return Unknown()
 
     async def _run_previews(self) -> None:
@@ -210,6 +226,18 @@ class Dispatcher:
                 await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
         finally:
             self._busy.discard(preview.address)
+
+
+def _counted(outcome: Outcome, *, attempt: int) -> DeliveryOutcome:
+    """Return what an attempt counts as."""
+    match outcome:
+        case Sent():
+            return "sent"
+        case Unknown():
+            return "unknown"
+        case Rejected():
+            given_up = outcome.permanent or outcome.dead_address or attempt >= ATTEMPTS_MAX
+            return "failed" if given_up else "retried"
 
 
 def _marked(piece: Piece) -> Piece:

@@ -3,18 +3,18 @@
 It runs nothing: turns begin because an inbox item exists. What cannot be read is kept as it came and holds nothing up.
 """
 
-import logging
 from contextlib import aclosing
 
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.errors import InvalidValue
 from keryx.gateway.desk import Desk
+from keryx.gateway.log import log_of
 from keryx.platforms.adapter import Adapter, Malformed, Update
 from keryx.transactions.accept_message import Accepted, Duplicate, accept_message
 from keryx.transactions.keep_malformed import keep_malformed
 
-_log = logging.getLogger("keryx.gateway.intake")
+_log = log_of("intake")
 
 
 async def take_in(desk: Desk, adapter: Adapter) -> None:
@@ -41,16 +41,21 @@ async def accept_update(
         return None
     match outcome:
         case Accepted():
-            _log.info("accepted %s in session %s", outcome.inbox_id, outcome.session_id)
+            desk.metrics.updates.count("accepted")
+            _log.info("accepted", extra={"session": outcome.session_id, "inbox": outcome.inbox_id})
         case Duplicate():
-            _log.info("%s came again", outcome.inbox_id)
+            desk.metrics.updates.count("duplicate")
+            _log.info("came again", extra={"session": outcome.session_id, "inbox": outcome.inbox_id})
         case Refused():
+            desk.metrics.updates.count("refused")
             _log.info("refused a message on %s: %s", adapter.platform, outcome.reason)
     return outcome
 
 
 async def _keep(desk: Desk, adapter: Adapter, update: Malformed) -> None:
-    _log.warning("an update of %s could not be read: %s", adapter.platform, update.reason)
+    desk.metrics.updates.count("malformed")
+    # Not why: the reason quotes what came. It is kept with it.
+    _log.warning("an update of %s could not be read; it is kept as it came", adapter.platform)
     await desk.insist(
         lambda tx: keep_malformed(
             tx,

@@ -6,7 +6,6 @@ of it stays in memory.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultP
 from keryx.domain.turn import StepEffect, must_record_start
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
+from keryx.gateway.log import log_of
 from keryx.live import Delta, DeltaKind
 from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
 from keryx.transactions.begin_turn import BegunTurn
@@ -36,7 +36,7 @@ TEXT_EVERY: Micros = SECOND
 NOT_ALLOWED = "This was not done: the person who was asked did not allow it."
 NOT_ANSWERED = "This was not done: the person who was asked did not answer in time."
 
-_log = logging.getLogger("keryx.gateway.turns")
+_log = log_of("turns")
 
 
 class TurnWaits(Exception):
@@ -92,7 +92,7 @@ class TurnStage:
         lease, turn_id, seen, ids = self._lease, self._turn_id, self.seen, self._desk.ids
         await self._desk.insist(
             lambda tx: record_calls(tx, lease, turn_id=turn_id, message=step, seen=seen, ids=ids),
-            what=f"turn {turn_id}",
+            what="a turn",
         )
         self.seen = ()
         self._said = {"text": "", "thinking": ""}
@@ -115,9 +115,7 @@ class TurnStage:
     async def _listen(self) -> tuple[NewMessage, ...]:
         """Return what people said for this turn meanwhile; a stop ends it here."""
         lease, turn_id = self._lease, self._turn_id
-        renewed = await self._desk.insist(
-            lambda tx: renew_turn(tx, lease, turn_id=turn_id), what=f"turn {turn_id}"
-        )
+        renewed = await self._desk.insist(lambda tx: renew_turn(tx, lease, turn_id=turn_id), what="a turn")
         if renewed.stop_requested:
             raise TurnStopped(roll_back=renewed.roll_back)
         self.seen = tuple(item.id for item in renewed.steering)
@@ -126,7 +124,14 @@ class TurnStage:
     async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
         """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
         results: dict[str, ToolResultPart] = {}
-        to_ask = [each for each in calls if each.effect == "ask" and each.verdict in (None, "pending")]
+        to_ask = [
+            each
+            for each in calls
+            # A tool that is no longer given is asked about no more.
+            if each.effect == "ask"
+            and each.verdict in (None, "pending")
+            and self._toolbox.find(each.call.name)
+        ]
         runnable = [each for each in calls if each not in to_ask]
         for each, result in zip(runnable, await asyncio.gather(*map(self._call, runnable)), strict=True):
             results[each.call.call_id] = result
@@ -151,7 +156,7 @@ class TurnStage:
             lease, turn_id = self._lease, self._turn_id
             started = await self._desk.insist(
                 lambda tx: start_call(tx, lease, turn_id=turn_id, call_id=call.call_id),
-                what=f"turn {turn_id}",
+                what="a turn",
             )
             if isinstance(started, NotStarted):
                 return await self._record(call, "It is unknown whether this ran.", is_error=True)
@@ -163,8 +168,8 @@ class TurnStage:
             output = await tool.run(self._use(call, key=key))
         except ToolFailed as failure:
             return await self._record(call, str(failure), is_error=True)
-        except Exception:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
-            _log.exception("tool %s failed in turn %s", call.name, self._turn_id)
+        except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
+            _log.failed("the tool %s failed", tool.offer.name, error=error)
             return await self._record(call, "The tool failed; the log says why.", is_error=True)
         return await self._record(call, output, is_error=False)
 
@@ -179,7 +184,7 @@ class TurnStage:
             lambda tx: ask_approval(
                 tx, lease, turn_id=turn_id, call_id=call.call_id, question=question, ids=ids
             ),
-            what=f"turn {turn_id}",
+            what="a turn",
         )
         raise TurnWaits
 
@@ -188,7 +193,7 @@ class TurnStage:
         message = NewMessage(role="tool", parts=(result,))
         lease, turn_id = self._lease, self._turn_id
         await self._desk.insist(
-            lambda tx: record_result(tx, lease, turn_id=turn_id, result=message), what=f"turn {turn_id}"
+            lambda tx: record_result(tx, lease, turn_id=turn_id, result=message), what="a turn"
         )
         return result
 

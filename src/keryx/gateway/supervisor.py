@@ -5,7 +5,6 @@ at once, and it is asked for again.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 from keryx.agents.agent import Agent
@@ -15,9 +14,18 @@ from keryx.errors import StoreUnavailable
 from keryx.gateway.commands import answer_waiting
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
-from keryx.gateway.expiry import EXPIRE_SECONDS, RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.expiry import (
+    EXPIRE_SECONDS,
+    FLUSH_SECONDS,
+    RECOVER_SECONDS,
+    expire_questions,
+    flush_expiring,
+    recover_all,
+)
 from keryx.gateway.hold import Hold, take_hold
 from keryx.gateway.intake import take_in
+from keryx.gateway.log import log_of
+from keryx.gateway.metrics import Metrics, summary
 from keryx.gateway.node import give_sign
 from keryx.gateway.turns import TURNS_MAX, TurnLoop
 from keryx.platforms.adapter import Adapter
@@ -29,7 +37,7 @@ DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1
 ACCOUNT_PAUSE_SECONDS = 1.0
 
-_log = logging.getLogger("keryx.gateway")
+_log = log_of("supervisor")
 
 
 class Gateway:
@@ -54,6 +62,11 @@ class Gateway:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def metrics(self) -> Metrics:
+        """What was done here since the start, as numbers."""
+        return self._desk.metrics
+
+    @property
     def turns_running(self) -> int:
         """How many turns run here now."""
         return self._turns.running
@@ -72,6 +85,9 @@ class Gateway:
             "approvals": endlessly(
                 self._desk, "approvals", lambda: expire_questions(self._desk), seconds=EXPIRE_SECONDS
             ),
+            "flush": endlessly(
+                self._desk, "flush", lambda: flush_expiring(self._desk), seconds=FLUSH_SECONDS
+            ),
             "commands": self._answer_commands(),
             "node": endlessly(self._desk, "the sign of life", self._sign, seconds=RENEW_EVERY / SECOND),
         }
@@ -86,6 +102,7 @@ class Gateway:
         Until then messages are stored and answers sent; what is still to be sent after it waits for the next start.
         """
         await self._turns.drain(seconds)
+        _log.info("drained: %s", summary(self._desk.metrics))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -131,10 +148,8 @@ class Gateway:
             try:
                 done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    if task.exception() is not None:
-                        _log.error(
-                            "%s stopped; it is tried again", adapter.platform, exc_info=task.exception()
-                        )
+                    if (error := task.exception()) is not None:
+                        _log.failed("%s stopped; it is tried again", adapter.platform, error=error)
             finally:
                 for task in working:
                     task.cancel()

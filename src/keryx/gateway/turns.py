@@ -5,7 +5,6 @@ its turns, cancels an agent whose lease it could not renew in time, and stops on
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
@@ -17,6 +16,9 @@ from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId
 from keryx.errors import LeaseLost, StoreUnavailable
 from keryx.gateway.desk import Desk
+from keryx.gateway.granting import tools_for
+from keryx.gateway.log import concerning, log_of
+from keryx.gateway.metrics import TurnEnd
 from keryx.gateway.stage import TurnStage, TurnStopped, TurnWaits, make_brief
 from keryx.store.database import Tx
 from keryx.tools.tool import Toolbox
@@ -37,7 +39,7 @@ FAULT = "something went wrong inside Keryx (turn {turn_id}); the log says what"
 T = TypeVar("T")
 End = Literal["stop", "roll back", "hand back", "lease lost"]
 
-_log = logging.getLogger("keryx.gateway.turns")
+_log = log_of("turns")
 
 
 class TurnLoop:
@@ -99,7 +101,9 @@ class TurnLoop:
 
     async def _begin(self) -> bool:
         """Begin the next turn, if there is room and work; say whether one was."""
-        if len(self._running) >= self.turns_max:
+        # Flushes are few and nobody waits for them: they take nobody's place.
+        answering = sum(each.begun.purpose != "flush" for each in self._running.values())
+        if answering >= self.turns_max:
             return False
         desk, session_id = self._desk, self._session_id
         try:
@@ -114,6 +118,7 @@ class TurnLoop:
             # Another gateway was faster. Its commit wakes this loop, and this one's own must not.
             await desk.pace.sleep(STOP_LOOK_SECONDS)
             return False
+        desk.metrics.turns_begun.count(begun.purpose)
         running = _Running(self, begun)
         self._running[begun.turn_id] = running
         running.task.add_done_callback(lambda _: self._ended(begun.turn_id))
@@ -122,8 +127,11 @@ class TurnLoop:
     def _ended(self, turn_id: TurnId) -> None:
         running = self._running.pop(turn_id)
         self._freed.set()
-        if not running.task.cancelled() and running.task.exception() is not None:
-            _log.error("turn %s was given up", turn_id, exc_info=running.task.exception())
+        if not running.task.cancelled() and (error := running.task.exception()) is not None:
+            self._desk.metrics.turns_ended.count("lost")
+            _log.failed(
+                "a turn was given up", error=error, session=running.begun.lease.session_id, turn=turn_id
+            )
 
     async def _wait_for_work(self, since: int) -> None:
         self._freed.clear()
@@ -159,10 +167,19 @@ class TurnLoop:
         desk, begun = self._desk, running.begun
         platforms = desk.platforms
         view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
-        stage = running.stage = TurnStage(desk, self._toolbox, view, begun)
+        toolbox = tools_for(self._toolbox, view, purpose=begun.purpose, toolsets=desk.settings.toolsets)
+        stage = running.stage = TurnStage(desk, toolbox, view, begun)
         if await stage.finish_open_calls():
             view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
-        return await self._agent.run(make_brief(view, self._toolbox, begun), stage)
+        self._measure(begun)
+        return await self._agent.run(make_brief(view, toolbox, begun), stage)
+
+    def _measure(self, begun: BegunTurn) -> None:
+        """Count how long the last message waited for the agent, if this is the first that it hears of it."""
+        last = begun.answers[-1]
+        if begun.purpose == "reply" and not begun.resumed and not last.attempts:
+            waited = self._desk.clock.now() - last.received_at
+            self._desk.metrics.update_to_agent.observe(waited / SECOND)
 
     @property
     def desk(self) -> Desk:
@@ -190,6 +207,10 @@ class _Running:
             self._ending.set()
 
     async def _run(self) -> None:
+        with concerning(session=self.begun.lease.session_id, turn=self.begun.turn_id):
+            await self._work()
+
+    async def _work(self) -> None:
         answering = asyncio.create_task(self._loop.answer(self))
         others = [
             asyncio.create_task(self._ending.wait()),
@@ -205,7 +226,8 @@ class _Running:
                 await asyncio.gather(answering, return_exceptions=True)
                 await self._end_early(self._wanted or await self._why_stopped())
         except LeaseLost:
-            _log.info("turn %s was taken over; its result is dropped", self.begun.turn_id)
+            self._count("lost")
+            _log.info("the turn was taken over; its result is dropped")
         finally:
             tasks = [answering, keeping, *others]
             for task in tasks:
@@ -221,15 +243,15 @@ class _Running:
         try:
             answer = answering.result()
         except TurnWaits:
-            return
+            self._count("waiting")
         except TurnStopped as stopped:
             await self._end_early("roll back" if stopped.roll_back else "stop")
         except AgentFailed as failure:
             await self._fail(failure.reason, retry_after=failure.retry_after)
         except LeaseLost:
             raise
-        except Exception:  # noqa: BLE001 - an agent is somebody else's code, and its turn needs an end
-            _log.exception("turn %s failed", self.begun.turn_id)
+        except Exception as error:  # noqa: BLE001 - an agent is somebody else's code, and its turn needs an end
+            _log.failed("the turn failed", error=error)
             await self._fail(FAULT.format(turn_id=self.begun.turn_id), retry_after=FAULT_RETRY)
         else:
             await self._finish(answer)
@@ -239,37 +261,46 @@ class _Running:
         seen = () if self.stage is None else self.stage.seen
         reply = Reply(message=answer.message, silent=answer.silent, seen=seen)
         await self._insist(lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=reply, ids=ids))
+        self._count("answered")
 
     async def _fail(self, reason: str, *, retry_after: Micros | None) -> None:
         lease, turn_id, ids, partial = self.begun.lease, self.begun.turn_id, self._desk.ids, self._partial
 
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> Literal["again", "failed"]:
             retry_at = None if retry_after is None else tx.now + retry_after
             failure = Failure(reason=reason, retry_at=retry_at)
-            fail_turn(tx, lease, turn_id=turn_id, failure=failure, partial=partial, ids=ids)
+            return fail_turn(tx, lease, turn_id=turn_id, failure=failure, partial=partial, ids=ids)
 
-        await self._insist(work)
+        self._count("retried" if await self._insist(work) == "again" else "failed")
 
     async def _end_early(self, how: End) -> None:
         lease, turn_id, ids, partial = self.begun.lease, self.begun.turn_id, self._desk.ids, self._partial
         match how:
             case "stop":
                 await self._insist(lambda tx: stop_turn(tx, lease, turn_id=turn_id, partial=partial))
+                self._count("stopped")
             case "roll back":
                 await self._insist(
                     lambda tx: roll_back_turn(tx, lease, turn_id=turn_id, partial=partial, ids=ids)
                 )
+                self._count("rolled_back")
             case "hand back":
                 await self._insist(lambda tx: hand_back_turn(tx, lease, turn_id=turn_id))
+                self._count("handed_back")
             case "lease lost":
-                _log.warning("turn %s could not renew its lease in time and was dropped", turn_id)
+                self._count("lost")
+                _log.warning("the turn could not renew its lease in time and was dropped")
 
     @property
     def _partial(self) -> NewMessage | None:
         return None if self.stage is None else self.stage.partial
 
     async def _insist(self, work: Callable[[Tx], T]) -> T:
-        return await self._desk.insist(work, what=f"turn {self.begun.turn_id}")
+        return await self._desk.insist(work, what="a turn")
+
+    def _count(self, end: TurnEnd) -> None:
+        self._desk.metrics.turns_ended.count(end)
+        _log.info("the turn ended: %s", end)
 
     async def _keep_lease(self) -> None:
         """Renew the lease until cancelled; without renewal for too long, end the turn, because others may begin."""
@@ -284,7 +315,7 @@ class _Running:
                 self.end("lease lost")
                 return
             except StoreUnavailable as error:
-                _log.warning("turn %s cannot renew its lease: %s", begun.turn_id, error)
+                _log.warning("the turn cannot renew its lease: %s", error)
                 if must_cancel(last_renewed_at=last, now=desk.clock.monotonic()):
                     self.end("lease lost")
                     return

@@ -615,6 +615,7 @@ CREATE INDEX sessions_archived ON public.sessions USING btree (audience_id, last
 CREATE INDEX sessions_by_project ON public.sessions USING btree (project_id) WHERE (project_id IS NOT NULL);
 CREATE INDEX sessions_in_bin ON public.sessions USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX sessions_listed ON public.sessions USING btree (audience_id, ((pinned_at IS NOT NULL)) DESC, last_active_at DESC, id DESC) WHERE ((deleted_at IS NULL) AND (archived_at IS NULL));
+CREATE INDEX sessions_unflushed ON public.sessions USING btree (last_active_at, id) WHERE ((state = 'open'::text) AND (flushed_seq < last_seq));
 
 CREATE TABLE steps (
     turn_id bigint NOT NULL,

@@ -506,6 +506,8 @@ CREATE INDEX sessions_listed ON sessions (
     audience_id, (pinned_at IS NOT NULL) DESC, last_active_at DESC, id DESC
 ) WHERE deleted_at IS NULL AND archived_at IS NULL;
 
+CREATE INDEX sessions_unflushed ON sessions (last_active_at, id) WHERE state = 'open' AND flushed_seq < last_seq;
+
 CREATE TABLE steps (
     turn_id INTEGER NOT NULL REFERENCES turns (id),
     call_id TEXT NOT NULL,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
 from keryx.domain.session import SessionId
+from keryx.domain.toolset import MEMORY, STATE
 from keryx.domain.turn import StepEffect
 from keryx.store.database import Database, ReadTx
 from keryx.tools.tool import Tool, ToolFailed, Use
@@ -41,6 +42,7 @@ class _Told(ABC):
     name: str
     description: str
     effect: StepEffect = "pure"
+    toolset: str = STATE
     parameters: dict[str, JsonValue] = {}  # noqa: RUF012 - each tool states its own
 
     def __init__(self, database: Database) -> None:
@@ -55,7 +57,13 @@ class _Told(ABC):
             "required": list(self.parameters),
             "additionalProperties": False,
         }
-        return ToolOffer(name=self.name, description=self.description, parameters=schema, effect=self.effect)
+        return ToolOffer(
+            name=self.name,
+            description=self.description,
+            parameters=schema,
+            effect=self.effect,
+            toolset=self.toolset,
+        )
 
     async def run(self, use: Use) -> JsonValue:
         """Read what is asked for and return it as lines of text."""
@@ -173,6 +181,7 @@ class Remember(_Told):
     name = "remember"
     description = "Keep a short note about this person for later conversations."
     effect: StepEffect = "ask"
+    toolset = MEMORY
     parameters = {"note": {"type": "string", "description": "What to keep, in one sentence"}}  # noqa: RUF012
 
     async def run(self, use: Use) -> JsonValue:

@@ -1,7 +1,7 @@
 """What a tool is: an offer to the agent, and what happens when it is called."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Protocol
 
@@ -47,6 +47,26 @@ class Tool(Protocol):
         """Return what a person is asked before it is done, where its effect is ``ask``."""
 
 
+class Unasked:
+    """A tool in a turn in which nobody can be asked: it is done once, and the person sees it afterwards."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+
+    @property
+    def offer(self) -> ToolOffer:
+        """What the agent is told of it."""
+        return replace(self._tool.offer, effect="once")
+
+    async def run(self, use: Use) -> JsonValue:
+        """Do it."""
+        return await self._tool.run(use)
+
+    def question(self, use: Use) -> str:
+        """Return what a person would be asked."""
+        return self._tool.question(use)
+
+
 class Toolbox:
     """The tools of a gateway, by name."""
 
@@ -57,6 +77,11 @@ class Toolbox:
         """Return what an agent is told, by name, so that its prompt stays the same."""
         return [self._tools[name].offer for name in sorted(self._tools)]
 
+    def only(self, wanted: Callable[[ToolOffer], bool], *, unasked: bool = False) -> "Toolbox":
+        """Return the tools whose offers are wanted; ``unasked`` is for a turn in which nobody can be asked."""
+        kept = [tool for tool in self._tools.values() if wanted(tool.offer)]
+        return Toolbox(Unasked(tool) if unasked and tool.offer.effect == "ask" else tool for tool in kept)
+
     def find(self, name: str) -> Tool | None:
         """Return the tool called ``name``, or None."""
         return self._tools.get(name)
@@ -64,7 +89,6 @@ class Toolbox:
     def unknown(self, name: str) -> str:
         """Return what an agent is told that calls a tool which is not there."""
         near = get_close_matches(name, self._tools, n=3)
-        hint = (
-            f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(self._tools))}."
-        )
+        all_names = ", ".join(sorted(self._tools)) or "none here"
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {all_names}."
         return f"There is no tool {name[:60]!r}. {hint}"

@@ -34,6 +34,7 @@ from keryx.store.tables import (
     turns,
 )
 from keryx.transactions.fail_turn import find_rollback_point, stop_session
+from keryx.transactions.flush_session import give_way
 from keryx.transactions.link_accounts import Linked, enter_link
 from keryx.transactions.manage_access import resolve_source
 from keryx.transactions.open_session import Handed, open_session
@@ -217,7 +218,10 @@ def _hears(tx: Tx, incoming: Incoming, current: keys.KeyRecord, *, audience_id: 
 
 def _reset_due(tx: Tx, session: sessions.SessionRecord, incoming: Incoming) -> ResetReason | None:
     """Judge by the activity before this message, and only while nothing of the session is under way."""
-    if session.state == "closed" or inbox.count_open(tx, session.id) or turns.find_live_turn(tx, session.id):
+    live = turns.find_live_turn(tx, session.id)
+    # A flush before the reset is no conversation under way: it goes on in the session that ends.
+    is_busy = live is not None and live.purpose != "flush"
+    if session.state == "closed" or is_busy or inbox.count_open(tx, session.id):
         return None
     return reset_due(
         incoming.settings.reset.resolve(incoming.source.platform, incoming.source.chat_type),
@@ -295,7 +299,7 @@ def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...
 def _act(tx: Tx, incoming: Incoming, place: Place, mode: BusyMode) -> BusyMode:
     """Do to the session's turn what the message asks for, and return the mode it waits in."""
     turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
-    if turn is None:
+    if turn is None or (turn.purpose == "flush" and give_way(tx, place.session_id)):
         return mode
     pure = mode == "rollback" and find_rollback_point(tx, turn) is not None
     arrival = on_arrival(mode, turn_running=True, effects=("pure",) if pure else ("once",))

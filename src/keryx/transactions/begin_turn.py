@@ -20,6 +20,8 @@ from keryx.transactions.append_message import append_held
 CANDIDATES = 8
 """How many ready sessions are looked at in one call, in case others are faster."""
 
+NOT_QUIET = "something else came first"
+
 _ROLES: dict[InboxKind, Role] = {"process": "system", "approval": "system"}
 _PURPOSES: dict[InboxKind, TurnPurpose] = {"schedule": "schedule", "process": "process"}
 
@@ -48,7 +50,7 @@ def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> B
 
 def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None:
     session = sessions.lock_session(tx, session_id)
-    ready = inbox.list_ready(tx, session_id)
+    ready = _without_flush(tx, inbox.list_ready(tx, session_id))
     live = turns.find_live_turn(tx, session_id)
     if live is not None:
         # One that runs belongs to its holder, or, if that was lost, to `recover` before anybody else.
@@ -58,14 +60,15 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     if lease is None:
         return None
     last = items[-1]
-    purpose = _PURPOSES.get(last.kind, "reply")
+    purpose: TurnPurpose = "flush" if last.is_flush else _PURPOSES.get(last.kind, "reply")
     turn_id = turns.add_turn(
         tx,
         lease,
         branch_no=session.active_branch_no,
         purpose=purpose,
         person_id=last.person_id,
-        origin=last.source,
+        # A flush is nobody's question, so its answer goes nowhere.
+        origin=None if last.is_flush else last.source,
     )
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)
     outbox.adopt_held(tx, session_id=session_id, turn_id=turn_id)
@@ -73,6 +76,18 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         _take_item(tx, lease, item, turn_id=turn_id)
     feed.add_event(tx, session_id, "turn", turn_id)
     return BegunTurn(turn_id=turn_id, lease=lease, purpose=purpose, answers=items, resumed=adopted)
+
+
+def _without_flush(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
+    """Drop a request to flush where anything else waits: that goes first, and is flushed when it is quiet again."""
+    others = [item for item in ready if not item.is_flush]
+    if not others:
+        return ready
+    for item in ready:
+        if item.is_flush:
+            inbox.finish(tx, item.id, fate="cancelled", note=NOT_QUIET)
+            feed.add_event(tx, item.session_id, "inbox", item.id)
+    return others
 
 
 def _next_items(

@@ -178,11 +178,6 @@ def set_personality(
     )
 
 
-def note_flush(tx: Tx, session_id: SessionId, *, seq: int) -> bool:
-    """Note that memory was flushed up to a message, failed or not; say whether that is further than before."""
-    return _told(tx, session_id, changed=session_changes.set_flushed_seq(tx, session_id, seq))
-
-
 def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> bool:
     """Note that the person has read up to a message; say whether that is further than before."""
     session = sessions.get_visible(tx, session_id, person_id=person_id)

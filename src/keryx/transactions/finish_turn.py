@@ -16,7 +16,7 @@ from keryx.domain.turn import TurnId, moves_last_activity
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import feed, inbox, keys, leases, outbox, schedules, sessions, turns
+from keryx.store.tables import feed, inbox, keys, leases, outbox, schedules, session_changes, sessions, turns
 from keryx.transactions.append_message import append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.close_steps import close_steps
@@ -120,6 +120,10 @@ def end_items(tx: Tx, turn: turns.Turn, *, fate: Fate, note: str | None = None) 
     for item in items:
         merged = fate == "answered" and item.id != last_id
         inbox.finish(tx, item.id, fate="merged" if merged else fate, note=note or f"turn {turn.id}")
+        if item.is_flush:
+            # Failed or not: what this turn added itself is nothing to flush, and only what comes later is.
+            last_seq = sessions.get_session(tx, turn.session_id).last_seq
+            session_changes.set_flushed_seq(tx, turn.session_id, last_seq)
         if item.kind == "schedule":
             _end_fire(tx, turn, item, state="finished" if fate == "answered" else "failed", note=note)
         feed.add_event(tx, turn.session_id, "inbox", item.id)

@@ -1,11 +1,14 @@
 """Take a session to change its shape, which nobody may do under a running turn.
 
-A turn that waits for a person's answer counts too: it goes on where it stopped, on the branch it began on.
+A turn that waits for a person's answer counts too: it goes on where it stopped, on the branch it began on. A flush of
+memory does not: it gives way.
 """
 
+from keryx.domain.session import SessionId
 from keryx.errors import NotAllowed, SessionBusy
 from keryx.store.database import Tx
 from keryx.store.tables import leases, people, sessions, turns
+from keryx.transactions.flush_session import give_way
 
 
 def lock_idle(
@@ -26,7 +29,8 @@ def require_idle(tx: Tx, session_id: str, *, holder: str | None = None) -> None:
     live_holder = leases.find_live_holder(tx, session_id)
     if live_holder is not None and live_holder == holder:
         return
-    if live_holder is not None or turns.find_live_turn(tx, session_id) is not None:
+    busy = live_holder is not None or turns.find_live_turn(tx, session_id) is not None
+    if busy and not give_way(tx, SessionId(session_id)):
         raise SessionBusy(
             f"A turn is running or waiting in session {session_id}. Let it end, or stop it with /stop, then try again."
         )

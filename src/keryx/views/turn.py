@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from keryx.domain.access import Grant
 from keryx.domain.approval import ApprovalState
 from keryx.domain.cover import Cover
 from keryx.domain.message import Message, ToolCallPart
@@ -12,7 +13,7 @@ from keryx.domain.settings import ModelSettings, decode_model_settings
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
-from keryx.store.tables import approvals, inbox, people, sessions, turns
+from keryx.store.tables import access, approvals, inbox, people, sessions, turns
 from keryx.views.context import show_context
 from keryx.views.transcript import model_messages
 
@@ -21,6 +22,7 @@ __all__ = [
     "TurnView",
     "WaitingCommand",
     "audience_at",
+    "list_answering",
     "list_commands",
     "list_speaking",
     "list_stopping",
@@ -51,6 +53,8 @@ class TurnView:
     session_id: str
     person_id: int
     role: Role
+    grants: tuple[Grant, ...]
+    """What the owner allowed roles, or took away from them."""
     platform: str
     audience_id: int | None
     """Who else reads the answer; None in a private conversation, where all that the person may see may be said."""
@@ -89,6 +93,7 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
         session_id=turn.session_id,
         person_id=person.id,
         role=person.role,
+        grants=tuple(access.list_grants(tx)),
         platform=source.platform,
         audience_id=None if source.chat_type == "dm" else session.audience_id,
         context=context,
@@ -114,6 +119,11 @@ def list_commands(tx: ReadTx) -> list[WaitingCommand]:
 def list_speaking(tx: ReadTx) -> list[turns.Turn]:
     """Return running turns that have said something since their last step."""
     return turns.list_speaking(tx, limit=SPEAKING_MAX)
+
+
+def list_answering(tx: ReadTx) -> list[turns.Turn]:
+    """Return running turns that somebody waits for the answer of."""
+    return turns.list_answering(tx, limit=SPEAKING_MAX)
 
 
 def audience_at(tx: ReadTx, source: Source, session_id: str) -> int | None:

@@ -5,18 +5,21 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keryx.clock import HOUR, MINUTE, SECOND
+from keryx.clock import DAY, HOUR, MINUTE, SECOND
 from keryx.domain.reset import (
     ResetPolicies,
     ResetPolicy,
     expires_at,
     flush_due,
+    flush_wanted,
+    flush_window,
     reset_due,
     reset_notice,
 )
+from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import InvalidValue
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -270,6 +273,60 @@ def test_a_short_idle_time_does_not_flush_before_half_of_it_is_over() -> None:
 
 def test_a_session_that_never_expires_is_never_flushed() -> None:
     assert not flush_due(ResetPolicy(), last_active_at=0, now=at("2030-01-01"))
+
+
+def is_flushed(policy: ResetPolicy, *, last: int, now: int) -> bool:
+    """Whether the session is due for a flush, and did not expire too long ago."""
+    expiry = expires_at(policy, last_active_at=last)
+    return flush_due(policy, last_active_at=last, now=now) and expiry is not None and expiry > now - DAY
+
+
+@settings(max_examples=500)
+@given(policy=POLICIES, now=MOMENTS, quiet=st.integers(-HOUR, 6 * DAY))
+# Samoa had no 30 December 2011; two days have their boundary at the same instant.
+@example(policy=daily(4, "Pacific/Apia"), now=at("2011-12-31T05:00", "Pacific/Apia"), quiet=HOUR + 1)
+@example(policy=daily(4, "Pacific/Apia"), now=at("2011-12-31T00:30", "Pacific/Apia"), quiet=HOUR)
+def test_what_is_to_be_flushed_lies_in_one_window_of_last_activity(
+    policy: ResetPolicy, now: int, quiet: int
+) -> None:
+    window = flush_window(policy, now=now)
+    if window is None:
+        assert policy.mode == "none"
+        return
+    edges = {window.after, window.until}
+    for last in {now - quiet, *edges, *(edge + 1 for edge in edges)}:
+        assert (window.after < last <= window.until) == is_flushed(policy, last=last, now=now)
+
+
+def test_the_first_surface_by_which_a_session_expires_decides_about_its_flush() -> None:
+    policies = ResetPolicies(
+        by_platform={"telegram": ResetPolicy(mode="idle", idle_minutes=60), "schedule": daily()}
+    )
+    phone = Source(platform="telegram", chat_id="1", chat_type="dm", user_id="ana")
+    own = Source(platform="schedule", chat_id="1", chat_type="dm")
+    last = at("2026-05-01T12:00")
+
+    def wanted(*surfaces: Source, after: int) -> bool:
+        return flush_wanted(policies, surfaces, last_active_at=last, now=last + after)
+
+    assert not wanted(phone, after=50 * MINUTE)
+    assert wanted(phone, after=50 * MINUTE + 1)
+    assert wanted(LOCAL_CLI, phone, after=HOUR)
+    assert not wanted(LOCAL_CLI, after=HOUR)
+    assert not wanted(own, after=DAY), "nobody speaks to a schedule, so its session never starts over"
+    assert wanted(phone, after=HOUR + DAY)
+    assert not wanted(phone, after=HOUR + DAY + 1), "what expired long ago is let go"
+    assert not wanted(after=HOUR)
+
+
+def test_every_policy_is_named_once() -> None:
+    idle = ResetPolicy(mode="idle")
+    policies = ResetPolicies(
+        by_chat_type={"group": idle},
+        by_platform={"telegram": idle},
+        by_platform_and_chat_type={("telegram", "dm"): daily()},
+    )
+    assert policies.all == (ResetPolicy(), idle, daily())
 
 
 def test_the_user_is_told_since_when_and_how_to_go_back() -> None:

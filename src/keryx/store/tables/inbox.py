@@ -4,7 +4,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.domain.busy import BusyMode, Waiting
-from keryx.domain.inbox import Fate, InboxKind, InboxState
+from keryx.domain.inbox import FLUSH_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
 from keryx.store.codec import clean_text, from_json, to_json
@@ -39,6 +39,11 @@ class InboxItem(NamedTuple):
         return Source.from_dict(from_json(self.source_json))
 
     @property
+    def is_flush(self) -> bool:
+        """Whether Keryx itself asks for memory to be flushed."""
+        return self.platform == FLUSH_PLATFORM
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """What it says."""
         return decode_parts(self.body)
@@ -56,6 +61,7 @@ class ItemFate(NamedTuple):
     ref: str
     kind: InboxKind
     fate: Fate | None
+    session_id: str
 
 
 class KnownItem(NamedTuple):
@@ -145,7 +151,7 @@ def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
 
 
 def count_open(tx: ReadTx, session_id: str) -> int:
-    """Count a session's items without a fate."""
+    """Count a session's items without a fate; requests to flush keep nobody waiting and do not count."""
     row = tx.row("inbox.count_open", session_id=session_id)
     assert row is not None
     count: int = row[0]
@@ -161,6 +167,14 @@ def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[Ite
 def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     """Count a platform's items without a fate."""
     row = tx.row("inbox.count_unsettled", platform=platform)
+    assert row is not None
+    count: int = row[0]
+    return count
+
+
+def count_flushing(tx: ReadTx) -> int:
+    """Count the requests to flush, of any session, that have no fate yet."""
+    row = tx.row("inbox.count_flushing")
     assert row is not None
     count: int = row[0]
     return count

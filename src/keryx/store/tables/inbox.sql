@@ -60,8 +60,13 @@ FROM inbox WHERE turn_id = :turn_id AND state = 'claimed'
 ORDER BY id
 
 -- name: inbox.count_open
--- How many items of a session have no fate yet.
-SELECT COUNT(*) FROM inbox WHERE session_id = :session_id AND state IN ('ready', 'claimed')
+-- How many items of a session have no fate yet; a request to flush is nobody's message.
+SELECT COUNT(*) FROM inbox
+WHERE session_id = :session_id AND state IN ('ready', 'claimed') AND platform <> 'flush'
+
+-- name: inbox.count_flushing
+-- How many requests to flush have no fate yet.
+SELECT COUNT(*) FROM inbox WHERE state IN ('ready', 'claimed') AND platform = 'flush'
 
 -- name: inbox.claim
 -- The item belongs to this turn now, and stands at this place in the transcript.
@@ -85,7 +90,7 @@ WHERE id = :inbox_id AND state IN ('ready', 'claimed')
 
 -- name: inbox.list_fates
 -- What became of everything that came in from a platform, oldest first.
-SELECT id, ref, kind, fate FROM inbox WHERE platform = :platform AND id > :after ORDER BY id LIMIT :limit
+SELECT id, ref, kind, fate, session_id FROM inbox WHERE platform = :platform AND id > :after ORDER BY id LIMIT :limit
 
 -- name: inbox.count_unsettled
 -- How many items of a platform have no fate yet.

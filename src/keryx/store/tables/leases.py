@@ -39,6 +39,11 @@ def release_lease(tx: Tx, lease: Lease) -> None:
         raise lost(lease)
 
 
+def break_lease(tx: Tx, session_id: SessionId) -> None:
+    """Take a locked session from whoever holds it; only for a turn that does nothing but write rows."""
+    tx.run("leases.break", session_id=session_id)
+
+
 def require_lease(tx: Tx, lease: Lease) -> None:
     """Raise ``LeaseLost`` unless the session is still held; nobody else can take it before this transaction ends."""
     row = tx.row("leases.check", session_id=lease.session_id, holder=lease.holder, epoch=lease.epoch)

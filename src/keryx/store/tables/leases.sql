@@ -26,6 +26,10 @@ UPDATE sessions SET lease_expires_at = 0
 WHERE id = :session_id AND lease_holder = :holder AND lease_epoch = :epoch
   AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
 
+-- name: leases.break
+-- Whoever holds the session is late from now on: its next write finds another epoch, or none.
+UPDATE sessions SET lease_expires_at = 0 WHERE id = :session_id
+
 -- name: leases.find_live
 -- Who holds the session now.
 SELECT lease_holder FROM sessions

@@ -65,6 +65,13 @@ class LockedSession(NamedTuple):
     message_count: int
 
 
+class Unflushed(NamedTuple):
+    """A session with messages that memory has not been asked about; where the next page begins."""
+
+    id: str
+    last_active_at: Micros
+
+
 class Place(NamedTuple):
     """Where an appended message stands."""
 
@@ -176,3 +183,15 @@ def set_display_name(tx: Tx, session_id: str, display_name: str) -> bool:
         "sessions.set_display_name", session_id=session_id, display_name=clean_text(display_name)
     )
     return changed == 1
+
+
+def list_unflushed(tx: ReadTx, *, after: Unflushed, until_at: Micros, limit: int) -> list[Unflushed]:
+    """Return open, quiet sessions with messages that are not flushed, by last activity, later than ``after``."""
+    rows = tx.rows(
+        "sessions.list_unflushed",
+        after_at=after.last_active_at,
+        after_id=after.id,
+        until_at=until_at,
+        limit=limit,
+    )
+    return [Unflushed._make(row) for row in rows]

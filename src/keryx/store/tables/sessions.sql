@@ -99,3 +99,12 @@ UPDATE sessions SET reset_reason = NULL WHERE id = :session_id AND reset_reason 
 -- What the platform calls the chat now.
 UPDATE sessions SET display_name = :display_name
 WHERE id = :session_id AND (display_name IS NULL OR display_name <> :display_name)
+
+-- name: sessions.list_unflushed
+-- Open sessions last active within a time, with messages that are not flushed and nothing under way, quietest first.
+SELECT s.id, s.last_active_at FROM sessions s
+WHERE s.state = 'open' AND s.flushed_seq < s.last_seq
+  AND (s.last_active_at, s.id) > (:after_at, :after_id) AND s.last_active_at <= :until_at
+  AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.state IN ('ready', 'claimed'))
+ORDER BY s.last_active_at, s.id
+LIMIT :limit

@@ -150,6 +150,11 @@ def list_speaking(tx: ReadTx, *, limit: int) -> list[Turn]:
     return [Turn._make(row) for row in tx.rows("turns.list_speaking", limit=limit)]
 
 
+def list_answering(tx: ReadTx, *, limit: int) -> list[Turn]:
+    """Return running turns that answer somebody, longest first."""
+    return [Turn._make(row) for row in tx.rows("turns.list_answering", limit=limit)]
+
+
 def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
     """Return the running turns of a holder that are asked to stop."""
     return [TurnId(row[0]) for row in tx.rows("turns.list_stopping", holder=holder)]

@@ -37,6 +37,15 @@ WHERE t.state = 'running' AND EXISTS (SELECT 1 FROM turn_chunks c WHERE c.turn_i
 ORDER BY t.id
 LIMIT :limit
 
+-- name: turns.list_answering
+-- Running turns that somebody waits for.
+SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
+       t.ended_at, t.reason, t.stop_requested_at
+FROM turns t
+WHERE t.state IN ('running', 'waiting') AND t.state = 'running' AND t.purpose = 'reply' AND t.origin IS NOT NULL
+ORDER BY t.id
+LIMIT :limit
+
 -- name: turns.list_stopping
 -- Turns of a holder that are to stop.
 SELECT id FROM turns WHERE state = 'running' AND holder = :holder AND stop_requested_at IS NOT NULL

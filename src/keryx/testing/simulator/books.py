@@ -8,7 +8,7 @@ from keryx.domain.outbox import MAYBE_REPEATED_MARK
 from keryx.gateway.dispatch import GROWING
 from keryx.testing.platform import FakePlatform, Shown
 from keryx.testing.simulator.script import ANSWER, TOOLS, Effects, numbers_in
-from keryx.views.accounting import Item
+from keryx.views.fates import ItemFate
 
 FAILED_WORDS = "/retry"
 """What every notice about a message that failed names."""
@@ -26,7 +26,7 @@ class Saying:
 
 
 def check_books(
-    platform: FakePlatform, sayings: Sequence[Saying], items: Sequence[Item], effects: Effects
+    platform: FakePlatform, sayings: Sequence[Saying], items: Sequence[ItemFate], effects: Effects
 ) -> list[str]:
     """Return every promise that was broken; only after everything has ended."""
     return [
@@ -38,7 +38,7 @@ def check_books(
     ]
 
 
-def _accounted(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
+def _accounted(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[ItemFate]) -> Iterator[str]:
     """Everything acknowledged is there once, with a fate; what failed did so visibly."""
     counted = Counter(item.ref for item in items)
     fates = {item.ref: item.fate for item in items}
@@ -53,7 +53,9 @@ def _accounted(platform: FakePlatform, sayings: Iterable[Saying], items: Sequenc
             yield f"#{saying.number} failed and nobody was told"
 
 
-def _answered_once(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
+def _answered_once(
+    platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[ItemFate]
+) -> Iterator[str]:
     """What is called answered is answered in one message; another one is marked."""
     fates = {item.ref: item.fate for item in items}
     answers = _answers(platform.shown)
@@ -78,7 +80,7 @@ def _not_crossed(shown: Iterable[Shown], sayings: Iterable[Saying]) -> Iterator[
                     yield f"#{number} of chat {home} was shown in chat {each.to.chat_id}"
 
 
-def _in_order(shown: Sequence[Shown], sayings: Iterable[Saying], items: Sequence[Item]) -> Iterator[str]:
+def _in_order(shown: Sequence[Shown], sayings: Iterable[Saying], items: Sequence[ItemFate]) -> Iterator[str]:
     """Within a session, answers come in the order of the last message that each of them answers.
 
     One that was repeated is left out: its first copy may have been on the way for as long as its sender was frozen.

@@ -19,9 +19,10 @@ from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
 from keryx.testing.simulator.store import Bridge, Inline
 from keryx.testing.simulator.world import Plan, SimulatedClock, World
-from keryx.views.accounting import list_fates
+from keryx.views.fates import list_fates
 from keryx.views.invariants import check_invariants
 
+ITEMS_MAX = 10_000
 PLATFORM = Capabilities(text_max=120, edits=True)
 Story = Callable[[World], Awaitable[list[Saying]]]
 """Lets things happen and returns what people said."""
@@ -86,7 +87,9 @@ class Theatre:
         return world
 
     def _judge(self, world: World, sayings: list[Saying]) -> None:
-        items = world.look(self._real.read(lambda tx: list_fates(tx, platform=world.platform.name)))
+        items = world.look(
+            self._real.read(lambda tx: list_fates(tx, platform=world.platform.name, limit=ITEMS_MAX))
+        )
         world.breaches += check_books(world.platform, sayings, items, world.effects)
         world.breaches += [
             f"{breach.rule}: {breach.what}" for breach in world.look(self._real.read(check_invariants))

@@ -26,7 +26,7 @@ from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, Bridge, Inline,
 from keryx.tools.tool import Toolbox
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import enter_store
-from keryx.views.accounting import Open, count_open
+from keryx.views.fates import count_unsettled
 from keryx.views.nodes import show_nodes
 
 How = Literal["kill", "freeze", "exception"]
@@ -289,9 +289,12 @@ class World:
                 thawed_at = self.loop.time()
             elif self.loop.time() - thawed_at < AFTER_THAW_SECONDS or self.platform.is_waiting:
                 continue  # what a gateway does that comes back late must be seen
-            elif self.look(self.real.read(count_open)) == Open(0, 0, 0):
+            elif not self._count_unsettled():
                 return
-        self.breaches.append(f"something never ended: {self.look(self.real.read(count_open))}")
+        self.breaches.append(f"{self._count_unsettled()} items or deliveries never ended")
+
+    def _count_unsettled(self) -> int:
+        return self.look(self.real.read(lambda tx: count_unsettled(tx, platform=self.platform.name)))
 
     async def end(self) -> None:
         """End everything, whatever state it is in."""

@@ -16,7 +16,7 @@ from keryx.domain.source import Source
 from keryx.ids import Ids
 from keryx.transactions.resume_session import Surface
 
-AnswerKind = Literal["search", "platforms", "compress", "personality"]
+AnswerKind = Literal["search", "platforms", "compress"]
 NAME_LENGTH = 60
 
 
@@ -39,10 +39,10 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsAnswer:
-    """The surface has to answer or act: it needs the index, the running gateway, a model or the configuration.
+    """The surface has to answer or act: it needs the index, the running gateway or a model.
 
     ``search``: find ``argument`` in what was said to this chat's audience. ``platforms``: show what is connected.
-    ``compress``: summarise the session with ``argument`` as its focus. ``personality``: set the one of that name.
+    ``compress``: summarise the session with ``argument`` as its focus.
     """
 
     kind: AnswerKind

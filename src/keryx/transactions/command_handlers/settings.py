@@ -1,5 +1,7 @@
 """``/title``, ``/model``, ``/personality``, ``/project``, ``/memory``: what is set and kept for a conversation."""
 
+from difflib import get_close_matches
+
 from keryx.domain.settings import decode_personality
 from keryx.store.database import Tx
 from keryx.store.tables import memories, projects, sessions
@@ -7,7 +9,6 @@ from keryx.transactions.change_session import rename, set_model, set_personality
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
-    ask_surface,
     say,
 )
 from keryx.transactions.manage_project import ProjectNameTaken, ProjectPlan, archive_project, create_project
@@ -38,16 +39,36 @@ def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
 
 
 def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Show or take away how the agent speaks here; a name is looked up by whoever knows the configuration."""
+    """Show how the agent speaks here and how it could, or set one of the configured ways, or take it away."""
+    known = context.settings.personalities
     if not arguments:
-        stored = _session(tx, context).personality
-        if stored is None:
-            return say(context, "The configured personality speaks here.")
-        return say(context, f"Here speaks {decode_personality(stored).name}.")
+        return say(context, _speaking(_session(tx, context).personality, sorted(known)))
     if arguments.lower() == NONE:
         set_personality(tx, context.session_id, None, person_id=context.person.id)
-        return say(context, "From the next turn on, the configured personality speaks here.")
-    return ask_surface(context, "personality", arguments)
+        return say(context, "From the next turn on, the agent speaks here as itself.")
+    by_folded = {name.casefold(): name for name in known}
+    name = by_folded.get(arguments.casefold())
+    if name is None:
+        near = get_close_matches(arguments.casefold(), by_folded, n=3)
+        hint = f" Did you mean {' or '.join(by_folded[each] for each in near)}?" if near else ""
+        return say(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
+    set_personality(tx, context.session_id, known[name], person_id=context.person.id)
+    return say(context, f"From the next turn on, {name} speaks here.")
+
+
+def _speaking(stored: str | None, names: list[str]) -> str:
+    now = (
+        "The agent speaks here as itself."
+        if stored is None
+        else f"Here speaks {decode_personality(stored).name}."
+    )
+    return f"{now} {_choice(names)}"
+
+
+def _choice(names: list[str]) -> str:
+    if not names:
+        return "None is configured: `personalities` in the configuration names them."
+    return f"/personality <name> sets one of {', '.join(names)}; /personality none takes it away."
 
 
 def project(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:

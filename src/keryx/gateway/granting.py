@@ -1,0 +1,23 @@
+"""Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes."""
+
+from keryx.agents.agent import ToolOffer
+from keryx.domain.toolset import MEMORY, ToolsetSettings, may_use_toolset
+from keryx.domain.turn import TurnPurpose
+from keryx.tools.tool import Toolbox
+from keryx.views.turn import TurnView
+
+
+def tools_for(
+    toolbox: Toolbox, view: TurnView, *, purpose: TurnPurpose, toolsets: ToolsetSettings
+) -> Toolbox:
+    """Return the tools of a turn; the agent is told of no other, and a call of another finds none."""
+    silent = purpose == "flush"
+
+    def is_given(offer: ToolOffer) -> bool:
+        if silent and offer.toolset != MEMORY:
+            return False
+        return may_use_toolset(
+            toolsets, view.grants, role=view.role, platform=view.platform, toolset=offer.toolset
+        )
+
+    return toolbox.only(is_given, unasked=silent)

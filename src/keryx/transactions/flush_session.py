@@ -1,0 +1,68 @@
+"""Ask the agent to note what is worth keeping before a session expires, and let that never be in anybody's way.
+
+The request stands at the session's last message and adds none: one state of a transcript is flushed at most once,
+whoever asks, and a session whose flush failed is reset like any other. Whoever wants the session while it is flushed
+takes it: all that a flush does is rows, so a late one is fenced off.
+"""
+
+from keryx.config import Settings
+from keryx.domain.inbox import FLUSH_PLATFORM
+from keryx.domain.reset import flush_wanted
+from keryx.domain.session import SessionId
+from keryx.store.database import Tx
+from keryx.store.tables import feed, inbox, keys, leases, session_changes, sessions, turns
+from keryx.transactions.fail_turn import stop_turn
+
+HOLDER = "flush"
+
+
+def flush_session(tx: Tx, session_id: SessionId, *, settings: Settings) -> int | None:
+    """Ask for a flush and return the item's id; None when the session does not expire soon, or needs none."""
+    sessions.lock_session(tx, session_id)
+    session = sessions.get_session(tx, session_id)
+    surfaces = [key.source for key in keys.list_keys(tx, session_id)]
+    if session.state != "open" or session.flushed_seq >= session.last_seq:
+        return None
+    if not flush_wanted(settings.reset, surfaces, last_active_at=session.last_active_at, now=tx.now):
+        return None
+    if inbox.count_open(tx, session_id) or turns.find_live_turn(tx, session_id):
+        return None  # what is being said is not quiet
+    ref = f"flush:{session_id}:{session.last_seq}"
+    known = inbox.find_by_ref(tx, platform=FLUSH_PLATFORM, account="", ref=ref)
+    if known is not None:
+        _let_go(tx, session_id, known.id, seq=session.last_seq)
+        return None
+    inbox_id = inbox.add_item(
+        tx,
+        session_id=session_id,
+        kind="agent",
+        source=session.source,
+        platform=FLUSH_PLATFORM,
+        ref=ref,
+        parts=(),
+        person_id=None,
+        seq=session.last_seq,
+    )
+    feed.add_event(tx, session_id, "inbox", inbox_id)
+    return inbox_id
+
+
+def give_way(tx: Tx, session_id: SessionId) -> bool:
+    """End the flush that runs in a locked session, if one does, wherever it runs; say whether there was one."""
+    live = turns.find_live_turn(tx, session_id)
+    if live is None or live.purpose != "flush":
+        return False
+    leases.break_lease(tx, session_id)
+    lease = leases.take_lease(tx, session_id, holder=HOLDER)
+    assert lease is not None, "nobody holds it, and it is locked"
+    turns.take_over(tx, live.id, lease)
+    stop_turn(tx, lease, turn_id=live.id)
+    return True
+
+
+def _let_go(tx: Tx, session_id: SessionId, inbox_id: int, *, seq: int) -> None:
+    """Note that a request which was cancelled was the only one for this state; one that waits is still to come."""
+    item = inbox.find_item(tx, inbox_id)
+    assert item is not None
+    if item.fate is not None:
+        session_changes.set_flushed_seq(tx, session_id, seq)

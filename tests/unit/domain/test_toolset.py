@@ -1,0 +1,74 @@
+"""Which sets of tools a role is given on a platform."""
+
+from typing import Any
+
+import pytest
+
+from keryx.domain.access import Grant
+from keryx.domain.person import Role
+from keryx.domain.toolset import ToolsetSettings, may_use_toolset
+from keryx.errors import InvalidValue
+
+
+def given(
+    role: Role,
+    toolset: str,
+    *grants: Grant,
+    platform: str = "telegram",
+    settings: ToolsetSettings | None = None,
+) -> bool:
+    return may_use_toolset(
+        settings or ToolsetSettings(), grants, role=role, platform=platform, toolset=toolset
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "sets"),
+    [("owner", {"state", "memory", "general"}), ("member", {"state", "memory"}), ("guest", set())],
+)
+def test_what_a_role_is_given_where_nothing_is_set(role: Role, sets: set[str]) -> None:
+    assert {name for name in ("state", "memory", "general", "terminal") if given(role, name)} == sets
+
+
+def test_a_terminal_is_given_to_the_owner_at_home_and_on_a_messaging_platform_only_by_name() -> None:
+    assert given("owner", "terminal", platform="local")
+    assert not given("owner", "terminal", platform="telegram")
+    assert not given("member", "terminal", platform="local")
+    named = ToolsetSettings(by_platform_and_role={("telegram", "owner"): frozenset({"all", "terminal"})})
+    assert given("owner", "terminal", settings=named)
+    assert given("owner", "state", settings=named)
+    assert not given("owner", "terminal", settings=named, platform="signal")
+
+
+def test_a_platform_of_a_role_wins_over_the_role() -> None:
+    settings = ToolsetSettings(
+        by_role={"member": frozenset({"general"})},
+        by_platform_and_role={("signal", "member"): frozenset()},
+    )
+    assert given("member", "general", settings=settings)
+    assert not given("member", "state", settings=settings)
+    assert not given("member", "general", settings=settings, platform="signal")
+
+
+def test_what_the_owner_granted_since_wins_over_the_configuration() -> None:
+    allow = Grant(role="guest", kind="toolset", name="state")
+    deny = Grant(role="owner", kind="toolset", name="*", platform="telegram", allow=False)
+    other = Grant(role="member", kind="command", name="*", allow=False)
+    assert given("guest", "state", allow, deny, other)
+    assert not given("owner", "state", allow, deny, other)
+    assert given("owner", "state", allow, deny, other, platform="signal")
+    assert given("member", "state", allow, deny, other)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by_role": {"boss": frozenset()}},
+        {"by_role": {"owner": frozenset({"No Name"})}},
+        {"by_platform_and_role": {("Telegram", "owner"): frozenset()}},
+        {"by_platform_and_role": {("telegram", "boss"): frozenset()}},
+    ],
+)
+def test_wrong_settings_cannot_be_constructed(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue):
+        ToolsetSettings(**wrong)
