@@ -122,7 +122,7 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         crashes("freeze", gateways=2, short=True),
     ),
     "an account nobody is unsure of": (
-        lambda: patched(hold.Hold, "is_sure", property(lambda _: True)),
+        lambda: patched(hold.Hold, "is_sure", lambda _: True),
         crashes("freeze", gateways=2, short=True),
     ),
     "an unmarked resend": (lambda: patched(dispatch, "_marked", lambda piece: piece), histories),

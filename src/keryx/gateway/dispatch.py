@@ -5,6 +5,7 @@ unfinished per address, in order; different addresses are served at the same tim
 """
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 from keryx.clock import SECOND
@@ -26,7 +27,7 @@ from keryx.transactions.deliveries import (
     record_piece,
 )
 from keryx.transactions.preview import open_preview, record_preview
-from keryx.views.turn import list_speaking, said_so_far
+from keryx.views.turn import final_parts, list_speaking, said_so_far
 from keryx.views.work import is_due
 
 LOOK_SECONDS = 1.0
@@ -172,7 +173,7 @@ class Dispatcher:
             key=f"{delivery.idempotency_key}-{index}",
             reply_to=delivery.reply_to if index == 0 else None,
         )
-        if not self._hold.is_sure:
+        if not self._hold.is_sure():
             return Rejected(reason=NOT_SURE)
         try:
             if index == 0 and delivery.platform_message_id is not None:
@@ -209,7 +210,7 @@ class Dispatcher:
                 return None
 
         preview = await self._desk.write(begin)
-        if preview is None or not self._hold.is_sure:
+        if preview is None or not self._hold.is_sure():
             return
         self._busy.add(preview.address)
         try:
@@ -224,8 +225,17 @@ class Dispatcher:
                 )
             else:
                 await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
+                if not self._hold.is_sure():
+                    await self._restore(outgoing, preview.id, message_id=preview.platform_message_id)
         finally:
             self._busy.discard(preview.address)
+
+    async def _restore(self, outgoing: Outgoing, outbox_id: int, *, message_id: str) -> None:
+        """Undo a change that took so long that another gateway may have shown the whole answer meanwhile."""
+        parts = await self._desk.database.read(partial(final_parts, outbox_id=outbox_id))
+        if parts:
+            first, *_ = self._adapter.pieces(parts)
+            await self._adapter.edit(replace(outgoing, piece=first), message_id=message_id)
 
 
 def _counted(outcome: Outcome, *, attempt: int) -> DeliveryOutcome:

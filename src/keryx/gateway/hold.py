@@ -20,7 +20,6 @@ class Hold:
     clock: Clock
     kept_at: Micros
 
-    @property
     def is_sure(self) -> bool:
         """Whether nobody else can have it yet."""
         return not must_cancel(last_renewed_at=self.kept_at, now=self.clock.monotonic())

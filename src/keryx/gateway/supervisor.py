@@ -166,7 +166,7 @@ class Gateway:
 
     async def _renew(self, adapter: Adapter, hold: Hold) -> None:
         """Return when the account is lost to another gateway, or could not be kept for too long."""
-        while hold.is_sure:
+        while hold.is_sure():
             await self._desk.pace.sleep(RENEW_EVERY / SECOND)
             renewed = await self._take(adapter)
             if renewed is not None and not hold.keep(renewed):

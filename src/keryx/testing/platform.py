@@ -120,7 +120,7 @@ class FakePlatform:
         """Return a new connection to the service."""
         return FakeAdapter(self)
 
-    async def next_update(self, given: set[int]) -> Update:
+    async def next_update(self, given: dict[int, Update]) -> Update:
         """Wait for an update that a connection was not ``given``, and note that it was; raises when it is cut off."""
         cuts = self._cuts
         while not (new := [number for number in self._waiting if number not in given]):
@@ -128,15 +128,14 @@ class FakePlatform:
             await self._news.wait()
             if self._cuts != cuts:
                 raise ConnectionResetError("the connection was cut")
-        given.add(new[0])
-        return self._waiting[new[0]]
+        given[new[0]] = self._waiting[new[0]]
+        return given[new[0]]
 
-    def acknowledge(self, update: Update) -> None:
-        """Forget an update."""
+    def acknowledge(self, update: Update, given: dict[int, Update]) -> None:
+        """Forget an update that a connection was given."""
         self.acknowledged.append(update.ref)
-        for number, waiting in self._waiting.items():
-            if waiting == update:
-                del self._waiting[number]
+        for number, waiting in given.items():
+            if waiting == update and self._waiting.pop(number, None):
                 return
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
@@ -187,17 +186,18 @@ class FakeAdapter:
         self.platform = service.name
         self.account = service.account
         self.capabilities = service.capabilities
+        self._given: dict[int, Update] = {}
 
     async def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what is not acknowledged, in order."""
-        given: set[int] = set()
+        self._given = {}
         while True:
-            yield await self._service.next_update(given)
+            yield await self._service.next_update(self._given)
 
     async def acknowledge(self, update: Update) -> None:
         """Let the platform forget it."""
         await asyncio.sleep(0)
-        self._service.acknowledge(update)
+        self._service.acknowledge(update, self._given)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
         """Return the texts cut to the platform's length."""

@@ -7,13 +7,14 @@ from keryx.domain.access import Grant
 from keryx.domain.approval import ApprovalState
 from keryx.domain.cover import Cover
 from keryx.domain.message import Message, ToolCallPart
+from keryx.domain.part import Part
 from keryx.domain.person import Role
 from keryx.domain.prompt import ContextFacts
 from keryx.domain.settings import ModelSettings, decode_model_settings
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
-from keryx.store.tables import access, approvals, inbox, people, sessions, turns
+from keryx.store.tables import access, approvals, inbox, outbox, people, sessions, turns
 from keryx.views.context import show_context
 from keryx.views.transcript import model_messages
 
@@ -124,6 +125,12 @@ def list_speaking(tx: ReadTx) -> list[turns.Turn]:
 def list_answering(tx: ReadTx) -> list[turns.Turn]:
     """Return running turns that somebody waits for the answer of."""
     return turns.list_answering(tx, limit=SPEAKING_MAX)
+
+
+def final_parts(tx: ReadTx, outbox_id: int) -> tuple[Part, ...]:
+    """Return what a delivery says in the end; nothing while its turn still writes it."""
+    delivery = outbox.get_delivery(tx, outbox_id)
+    return () if delivery.held_at is not None else delivery.parts
 
 
 def audience_at(tx: ReadTx, source: Source, session_id: str) -> int | None:

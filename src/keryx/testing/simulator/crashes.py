@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from keryx.testing.simulator.books import Saying
-from keryx.testing.simulator.script import numbers_in
+from keryx.testing.simulator.script import TOOLS, numbers_in
 from keryx.testing.simulator.theatre import Theatre
 from keryx.testing.simulator.world import Event, How, Place, World
 
@@ -71,7 +71,10 @@ def list_points(world: World, how: How) -> Iterator[Point]:
 
 def crash_everywhere(theatre: Theatre, story: MessagesWay, how: How) -> Iterator[tuple[Point, list[str]]]:
     """Play the story once for every point; yield each with the breaches it led to."""
-    for point in list_points(theatre.play(story), how):
+    faultless = theatre.play(story)
+    assert not faultless.breaches, faultless.breaches
+    assert faultless.effects.started == {(tool, 1): 1 for tool in TOOLS}, "the way leads past every tool"
+    for point in list_points(faultless, how):
         world = theatre.play(story, plan=lambda place, point=point: _at(point, place))  # type: ignore[misc]
         yield point, world.breaches
 

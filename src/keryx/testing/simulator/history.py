@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from random import Random
 
 from keryx.clock import HOUR, MINUTE, Micros
 from keryx.domain.inbox import Inbound
+from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.source import ChatType
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.testing.platform import Trouble
 from keryx.testing.simulator.books import Saying
 from keryx.testing.simulator.script import WORDS
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import Event, How, Place, Runaway, World
+from keryx.testing.simulator.world import SETTINGS, Event, How, Place, Runaway, World
 
 CHATS = ("ana", "ben", "family")
 MODES = ("", "", "", "", "!steer ", "!stop ", "!collect ", "!rollback ", "!queue ")
@@ -21,10 +23,15 @@ TROUBLES: tuple[Trouble, ...] = ("reject", "lose the message", "lose the receipt
 PAUSES = (0.0, 0.0, 0.05, 0.4, 2.0, 8.0)
 HOWS: tuple[How, ...] = ("kill", "freeze", "exception")
 EVENTS_MAX = 4
+FORGOTTEN_AFTER_MINUTES = 1
 WEIGHTS = {"read": 0.1, "write": 1.0}
 OTHER_WEIGHT = 5.0
 """Most calls are looks at a store in which nothing is new; what is worth disturbing happens between them."""
 STATEMENTS_MAX = 16
+FORGETFUL = replace(
+    SETTINGS, reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=FORGOTTEN_AFTER_MINUTES))
+)
+"""Conversations that start over soon, with a flush before."""
 JUMPS: tuple[Micros, ...] = (-2 * MINUTE, HOUR, 26 * HOUR)
 
 
@@ -40,6 +47,7 @@ class History:
         self._events = 0
         self._chance = self._draw.choice((0.0, 0.005, 0.01, 0.03))
         self._trouble = self._draw.choice((0.0, 0.0, 0.15))
+        self.settings = self._draw.choice((SETTINGS, SETTINGS, FORGETFUL))
         self.capabilities = Capabilities(
             text_max=120, edits=self._draw.random() < 0.6, deduplicates=self._draw.random() < 0.2
         )
@@ -122,7 +130,11 @@ def run_histories(seeds: range, *, address: str | None = None) -> Iterator[tuple
         history = History(seed)
         try:
             world = theatre.play(
-                history.story, seed=seed, plan=history.plan, capabilities=history.capabilities
+                history.story,
+                seed=seed,
+                plan=history.plan,
+                capabilities=history.capabilities,
+                settings=history.settings,
             )
         except Runaway as runaway:
             yield seed, [f"far too much happens: {runaway}"]

@@ -40,6 +40,8 @@ class Effects:
     """How often a tool began to work for a message."""
     keys: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     """Under which keys it did."""
+    silent: int = 0
+    """How often it was asked for something that is no answer."""
     tried: Counter[int] = field(default_factory=Counter)
     """How often the agent was asked about a message."""
 
@@ -86,6 +88,10 @@ class ScriptedAgent:
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer everything in the conversation that no answer names yet."""
         await self._place("before the agent")
+        if brief.purpose != "reply":
+            self._effects.silent += 1
+            await self._place(f"in a {brief.purpose}")
+            return Answer(message=None, silent=True)
         asked = _unanswered(brief.messages)
         words = {word for text in asked.values() for word in text.split() if word in WORDS}
         self._effects.tried.update(list(asked))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from keryx.config import Settings
 from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
@@ -18,7 +19,7 @@ from keryx.testing.simulator.books import Saying, check_books
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
 from keryx.testing.simulator.store import Bridge, Inline
-from keryx.testing.simulator.world import Plan, SimulatedClock, World
+from keryx.testing.simulator.world import SETTINGS, Plan, SimulatedClock, World
 from keryx.views.fates import list_fates
 from keryx.views.invariants import check_invariants
 
@@ -54,6 +55,7 @@ class Theatre:
         seed: int = 0,
         plan: Plan = nothing_happens,
         capabilities: Capabilities = PLATFORM,
+        settings: Settings = SETTINGS,
     ) -> World:
         """Play a story to its end, and return its world with every breach of a promise in it."""
         self._played += 1
@@ -68,6 +70,7 @@ class Theatre:
             ids=Ids(seed=seed + 1_000_003 * self._played),
             platform=FakePlatform(name=f"sim{self._played}", capabilities=capabilities),
             plan=plan,
+            settings=settings,
         )
         self._world = world
 

@@ -12,11 +12,13 @@ from typing import Literal, NamedTuple
 from keryx.clock import HOUR, SECOND, Micros
 from keryx.config import Settings
 from keryx.domain.outbox import Outcome
+from keryx.domain.toolset import ALL, ToolsetSettings
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
+from keryx.gateway.dispatch import GROWING
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
-from keryx.platforms.adapter import Outgoing, Update
+from keryx.platforms.adapter import Outgoing, TextPiece, Update
 from keryx.store.database import Database, T, Tx
 from keryx.testing.faults import Crash
 from keryx.testing.platform import FakeAdapter, FakePlatform
@@ -36,6 +38,9 @@ FROZEN_SECONDS = 50.0
 AFTER_THAW_SECONDS = 5.0
 PLACES_MAX = 50_000
 EPOCH: Micros = 1_790_000_000 * SECOND
+
+
+SETTINGS = Settings(welcome=None, toolsets=ToolsetSettings(by_role={"member": frozenset({ALL})}))
 
 
 class Runaway(KeyboardInterrupt):
@@ -109,7 +114,7 @@ class World:
     bridge: Bridge | Inline
     ids: Ids
     platform: FakePlatform = field(default_factory=FakePlatform)
-    settings: Settings = field(default_factory=lambda: Settings(welcome=None))
+    settings: Settings = SETTINGS
     plan: Plan = lambda _: None
     restarts: bool = True
     """Whether who dies is started again."""
@@ -341,7 +346,8 @@ class PlacedAdapter(FakeAdapter):
 
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
         """Change a message."""
-        self._world.note_sender(self._process)
+        if isinstance(outgoing.piece, TextPiece) and outgoing.piece.text.endswith(GROWING):
+            self._world.note_sender(self._process)
         await self._world.before(self._process, "edit")
         outcome = await super().edit(outgoing, message_id=message_id)
         await self._world.after(self._process, "edit")
