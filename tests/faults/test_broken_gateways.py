@@ -76,13 +76,13 @@ def without_hold_turn() -> Iterator[None]:
         yield
 
 
-async def acknowledge_first(desk: Desk, adapter: Adapter) -> None:
+async def acknowledge_first(desk: Desk, adapter: Adapter, **_: object) -> None:
     async for update in adapter.receive():
         await adapter.acknowledge(update)
         await intake.accept_update(desk, adapter, update)
 
 
-async def take_everything_for_new(desk: Desk, adapter: Adapter) -> None:
+async def take_everything_for_new(desk: Desk, adapter: Adapter, **_: object) -> None:
     numbers = count()
     async for update in adapter.receive():
         new: Inbound | Malformed = replace(update, ref=f"{update.ref}-{next(numbers)}")

@@ -55,6 +55,9 @@ class TerminalAdapter:
         self.account = account
         self._shown = shown
 
+    async def connect(self) -> None:
+        """The terminal is there."""
+
     async def receive(self) -> AsyncGenerator[Update, None]:
         """Yield nothing: what is typed is accepted where it is read."""
         nothing: tuple[Update, ...] = ()

@@ -58,7 +58,8 @@ def covers_on(
 ) -> list[Cover]:
     """Return the covers that hold on the branch, oldest range first: none dropped, none overlapping another.
 
-    Of overlapping ones the widest holds (a later compression wraps an earlier one), of equal ones the newest.
+    Of overlapping ones the widest holds (a later compression wraps an earlier one), of equal ones the newest, and of
+    two that were made at the same moment the session's own.
     """
     shown = path(branches, session_id=session_id, no=no)
     holding = [
@@ -68,7 +69,15 @@ def covers_on(
         and _clip(path(branches, session_id=cover.session_id, no=cover.branch_no), cover)
         == _clip(shown, cover)
     ]
-    holding.sort(key=lambda cover: (cover.first_seq - cover.last_seq, -cover.created_at, -cover.no))
+    holding.sort(
+        key=lambda cover: (
+            cover.first_seq - cover.last_seq,
+            -cover.created_at,
+            cover.session_id != session_id,
+            -cover.no,
+            cover.session_id,
+        )
+    )
     chosen: list[Cover] = []
     for cover in holding:
         if not any(_overlap(cover, other) for other in chosen):

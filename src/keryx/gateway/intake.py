@@ -3,6 +3,7 @@
 It runs nothing: turns begin because an inbox item exists. What cannot be read is kept as it came and holds nothing up.
 """
 
+from collections.abc import Callable
 from contextlib import aclosing
 
 from keryx.domain.access import Refused
@@ -17,8 +18,13 @@ from keryx.transactions.keep_malformed import keep_malformed
 _log = log_of("intake")
 
 
-async def take_in(desk: Desk, adapter: Adapter) -> None:
-    """Store and acknowledge what the adapter receives, in order, until it ends or fails."""
+async def take_in(desk: Desk, adapter: Adapter, *, opened: Callable[[], None] = lambda: None) -> None:
+    """Store and acknowledge what the adapter receives, in order, until it ends or fails.
+
+    ``opened`` is called when whatever arrives is received.
+    """
+    await adapter.connect()
+    opened()
     async with aclosing(adapter.receive()) as updates:
         async for update in updates:
             await accept_update(desk, adapter, update)

@@ -36,6 +36,8 @@ from keryx.transactions.work_as_node import leave_node
 DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1
 ACCOUNT_PAUSE_SECONDS = 1.0
+OPEN_SECONDS = 5.0
+"""How long a platform that does not let itself be connected holds up the others' start."""
 
 _log = log_of("supervisor")
 
@@ -72,7 +74,7 @@ class Gateway:
         return self._turns.running
 
     async def start(self) -> None:
-        """Begin to work; returns as soon as intake is open, whatever there is to take up."""
+        """Begin to work; returns when intake is open, whatever there is to take up."""
         await self._sign()
         work = {
             "turns": self._turns.run(),
@@ -91,9 +93,15 @@ class Gateway:
             "commands": self._answer_commands(),
             "node": endlessly(self._desk, "the sign of life", self._sign, seconds=RENEW_EVERY / SECOND),
         }
-        for adapter in self._adapters:
-            work[f"{adapter.platform}@{adapter.account or ''}"] = self._keep_account(adapter)
+        opened = [asyncio.Event() for _ in self._adapters]
+        for adapter, event in zip(self._adapters, opened, strict=True):
+            work[f"{adapter.platform}@{adapter.account or ''}"] = self._keep_account(adapter, event)
         self._tasks = [asyncio.create_task(each, name=f"keryx-{name}") for name, each in work.items()]
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                await asyncio.gather(*(event.wait() for event in opened))
+        except TimeoutError:
+            _log.warning("not every platform could be connected yet; it is tried again")
         _log.info("ready with %s accounts as %s", len(self._adapters), self._desk.holder)
 
     async def stop(self, *, seconds: float = DRAIN_SECONDS) -> None:
@@ -132,21 +140,26 @@ class Gateway:
 
         await endlessly(self._desk, "commands", look, seconds=COMMAND_SECONDS)
 
-    async def _keep_account(self, adapter: Adapter) -> None:
-        """Hold the account's lease and work on it while it lasts; ask for it again when it is lost."""
+    async def _keep_account(self, adapter: Adapter, opened: asyncio.Event) -> None:
+        """Hold the account's lease and work on it while it lasts; ask for it again when it is lost.
+
+        ``opened`` is set when its updates are received, or by another gateway, or when that failed for now.
+        """
         desk = self._desk
         while True:
             hold = await self._take(adapter)
             if hold is None:
+                opened.set()  # another gateway has it: there is nothing to wait for
                 await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
                 continue
             working = [
-                asyncio.create_task(take_in(desk, adapter)),
+                asyncio.create_task(take_in(desk, adapter, opened=opened.set)),
                 asyncio.create_task(Dispatcher(desk, adapter, hold).run()),
                 asyncio.create_task(self._renew(adapter, hold)),
             ]
             try:
                 done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                opened.set()
                 for task in done:
                     if (error := task.exception()) is not None:
                         _log.failed("%s stopped; it is tried again", adapter.platform, error=error)

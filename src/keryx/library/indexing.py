@@ -109,7 +109,9 @@ class Indexer:
 
     async def _wait_for_work(self) -> None:
         try:
-            await asyncio.wait_for(self._due.wait(), IDLE_SECONDS if self._helper else None)
+            # Not ``wait_for``: before Python 3.12 it loses a cancellation that comes with what it waits for.
+            async with asyncio.timeout(IDLE_SECONDS if self._helper else None):
+                await self._due.wait()
         except TimeoutError:
             await self._dismiss_helper()
             await self._due.wait()

@@ -79,6 +79,9 @@ class Adapter(Protocol):
     account: str | None
     capabilities: Capabilities
 
+    async def connect(self) -> None:
+        """Begin to listen, or to be known to the platform, where that comes before receiving; raises if it cannot."""
+
     def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.
 

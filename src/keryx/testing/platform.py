@@ -135,7 +135,7 @@ class FakePlatform:
         """Forget an update that a connection was given."""
         self.acknowledged.append(update.ref)
         for number, waiting in given.items():
-            if waiting == update and self._waiting.pop(number, None):
+            if waiting == update and self._waiting.pop(number, None) is not None:
                 return
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
@@ -187,6 +187,9 @@ class FakeAdapter:
         self.account = service.account
         self.capabilities = service.capabilities
         self._given: dict[int, Update] = {}
+
+    async def connect(self) -> None:
+        """The service is always there."""
 
     async def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what is not acknowledged, in order."""

@@ -125,3 +125,11 @@ def test_a_model_reads_each_message_once_or_its_cover(seqs: set[int], ranges: li
         if shown not in expected:
             expected.append(shown)
     assert model_view(messages, covers) == expected
+
+
+def test_of_equal_covers_of_one_moment_the_sessions_own_holds_in_whatever_order_they_are_read() -> None:
+    theirs = cover(1, 4, on=1)
+    own = replace(theirs, session_id="f", branch_no=0)
+    for covers in ((theirs, own), (own, theirs)):
+        [found] = covers_on(covers, BRANCHES, session_id="f", no=0)
+        assert found.session_id == "f"

@@ -123,17 +123,24 @@ class WebhookAdapter:
         """Where it listens, while it does."""
         return self._door.url if self._door else None
 
-    async def receive(self) -> AsyncGenerator[Update, None]:
-        """Listen, and yield what is signed; what was not acknowledged, its sender sends again."""
+    async def connect(self) -> None:
+        """Listen."""
         await self._shut()
-        door = self._door = _Door(self._settings, self._clock)
-        await door.open()
-        _log.info("listening at %s", door.url)
+        self._door = _Door(self._settings, self._clock)
+        await self._door.open()
+        _log.info("listening at %s", self._door.url)
+
+    async def receive(self) -> AsyncGenerator[Update, None]:
+        """Yield what is signed; what was not acknowledged, its sender sends again."""
+        if self._door is None:
+            await self.connect()
+        door = self._door
+        assert door is not None, "it listens"
         try:
             while True:
                 yield await door.arrived.get()
         finally:
-            await door.close()
+            await self._shut()
 
     async def acknowledge(self, update: Update) -> None:
         """Let the sender know that it is stored."""
