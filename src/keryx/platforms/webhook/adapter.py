@@ -132,15 +132,17 @@ class WebhookAdapter:
 
     async def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what is signed; what was not acknowledged, its sender sends again."""
-        if self._door is None:
-            await self.connect()
         door = self._door
-        assert door is not None, "it listens"
+        if door is None or door.is_used:
+            await self.connect()
+            door = self._door
+        assert door is not None, "it was just opened"
+        door.is_used = True
         try:
             while True:
                 yield await door.arrived.get()
         finally:
-            await self._shut()
+            await door.close()
 
     async def acknowledge(self, update: Update) -> None:
         """Let the sender know that it is stored."""
@@ -214,6 +216,8 @@ class _Door:
     def __init__(self, settings: WebhookSettings, clock: Clock) -> None:
         self.arrived: asyncio.Queue[Update] = asyncio.Queue()
         self.url: str | None = None
+        self.is_used = False
+        """Whether somebody receives, or has received, what arrives."""
         self._settings = settings
         self._clock = clock
         self._waiting: dict[tuple[str, bytes], _Waiting] = {}
