@@ -299,6 +299,18 @@ async def test_a_search_can_be_narrowed_to_a_session_or_a_source(talk: Talk) -> 
         await index(talk)
 
 
+async def test_a_beginning_is_found_far_back_in_a_long_session(talk: Talk) -> None:
+    session_id = await talk.session(
+        "an exotic word", "no exit", *(f"some text {number}" for number in range(90)), "an expert"
+    )
+    await index(talk)
+    assert await texts(talk, "ex*", session_id=session_id) == ["an expert", "no exit", "an exotic word"]
+    assert await texts(talk, "an ex*", session_id=session_id) == ["an expert", "an exotic word"]
+    assert await texts(talk, "ex* wor*", session_id=session_id) == ["an exotic word"]
+    assert await texts(talk, "exa* OR exo*", session_id=session_id) == ["an exotic word"]
+    assert await texts(talk, "exa*", session_id=session_id) == []
+
+
 async def test_filters_narrow_messages(talk: Talk) -> None:
     session_id = await talk.session()
     await say(talk, session_id, "word one https://example.org", author="Ana Díaz", at=5 * DAY)

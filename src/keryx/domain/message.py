@@ -151,6 +151,9 @@ def encode_parts(parts: tuple[Part, ...]) -> str:
 
 def _read(encoded: str) -> JsonValue:
     """Return the JSON of a stored text; a torn one is None, which no message is stored as."""
+    if encoded.startswith('"') and "\\" not in encoded and encoded.find('"', 1) == len(encoded) - 1:
+        # Nothing is escaped, so what is said stands there as it is: most of a transcript needs no parser.
+        return encoded[1:-1]
     # Done before JSON is parsed, because its parser would join two escaped surrogates into one character.
     readable = _ESCAPE.sub(_unescape_surrogate, encoded) if "\\ud" in encoded else encoded
     try:
@@ -184,7 +187,8 @@ _ESCAPE: Final = re.compile(r"\\(?:u(d[89a-f][0-9a-f]{2})|.)", re.DOTALL)
 
 # Text stays as it is where it can (CJK would double); the encoder escapes NUL and other control characters.
 _to_json: Final = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_from_json: Final = JSONDecoder().raw_decode
+# A control character that is not escaped is read as it is, with the parser and without.
+_from_json: Final = JSONDecoder(strict=False).raw_decode
 
 
 def _escape_surrogate(match: re.Match[str]) -> str:

@@ -22,7 +22,7 @@ _RING: Final = bytes(range(256)) * 2
 class Standing:
     """Where one token of a phrase stands in a segment."""
 
-    __slots__ = ("_at", "_back", "_counts", "_docs", "_place", "_positions", "block_id", "posting")
+    __slots__ = ("_back", "_counts", "_docs", "_positions", "_table", "block_id", "posting")
 
     def __init__(self, offset: int, posting: Posting, *, block_id: int) -> None:
         shift = -offset & 255
@@ -30,13 +30,12 @@ class Standing:
         self.posting = posting
         self.block_id = block_id
         self._docs = posting.docs
-        self._at = 0
 
     def read(self, positions: bytes) -> None:
         """Take the block's positions; must come before ``begins``."""
         self._positions = positions
+        self._table = self.posting.table(positions)
         self._counts = self.posting.counts
-        self._place = self.posting.places_begin
 
     def begins(self, docs: Sequence[int]) -> list[bytes | None]:
         """Return where the phrase would begin in each of ``docs``, modulo 256; None: anywhere.
@@ -46,8 +45,8 @@ class Standing:
         begin, end = stretch(self._docs, docs)
         counts = self._counts[begin:end]
         if end - begin > COUNTED * len(docs) or COUNT_MAX in counts:
-            return [self._begins(doc) for doc in docs]
-        first = self._seek(begin)
+            return self._picked(docs)
+        first = self.posting.place(begin, self._table)
         places = list(accumulate(counts, initial=0))
         shifted = self._positions[first : first + places[-1]].translate(self._back)
         among = self._docs
@@ -59,21 +58,17 @@ class Standing:
         found: list[bytes | None] = list(map(shifted.__getitem__, cuts))
         return found if docs[0] <= docs[-1] else found[::-1]
 
-    def _begins(self, doc: int) -> bytes | None:
-        index = bisect_left(self._docs, doc)
-        place = self._seek(index)
-        count = self._counts[index]
-        return None if count == COUNT_MAX else self._positions[place : place + count].translate(self._back)
-
-    def _seek(self, index: int) -> int:
-        """Return where the positions of the ``index``-th document begin.
-
-        Counts on from the one that was asked last: documents are walked in order, one way or the other.
-        """
-        at, counts = self._at, self._counts
-        self._place += sum(counts[at:index]) if index >= at else -sum(counts[index:at])
-        self._at = index
-        return self._place
+    def _picked(self, docs: Sequence[int]) -> list[bytes | None]:
+        """Do the same for few documents that are far apart."""
+        among, counts, positions, back = self._docs, self._counts, self._positions, self._back
+        place, table = self.posting.place, self._table
+        found: list[bytes | None] = []
+        for doc in docs:
+            index = bisect_left(among, doc)
+            count = counts[index]
+            at = place(index, table)
+            found.append(None if count == COUNT_MAX else positions[at : at + count].translate(back))
+        return found
 
 
 class Phrase:

@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from keryx.domain.docsets import HASH_RATIO, stretch
 from keryx.errors import StoreCorrupt
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Written into the index; an index with another number is thrown away and built anew."""
 DOCS_MAX: Final = 65_000
 TERM_MAX: Final = 64
@@ -31,6 +31,8 @@ BLOCK_BYTES: Final = 2_048
 CHUNK: Final = 512
 """Documents described by one chunk of columns."""
 LENGTH_MAX: Final = 65_535
+STEP: Final = 32
+"""So many documents of a block one must be counted through at most to know where positions begin."""
 NARROW: Final = 32_768
 """From documents in a stretch shorter than this, those around it are sifted out where that is quick."""
 
@@ -41,6 +43,7 @@ _PARTS: Final = struct.Struct("<II")
 _LOW: Final = 0 if byteorder == "little" else 1
 _CODES: Final[dict[int, tuple[Literal["I", "Q"], int]]] = {ord("I"): ("I", 4), ord("Q"): ("Q", 8)}
 _LENGTH_SIZE: Final = array("H").itemsize
+_TABLE_SIZE: Final = array("I").itemsize
 _BASES: Final = struct.Struct("<qqBB")
 
 
@@ -60,6 +63,7 @@ class Packed(NamedTuple):
     term: str
     data: bytes
     positions: bytes
+    """Behind a table that says where those of every ``STEP``-th document begin."""
 
 
 class Posting:
@@ -75,12 +79,17 @@ class Posting:
     @property
     def counts(self) -> bytes:
         """How often the term stands in each document; read only where somebody asks."""
-        return self._block.counts[self._begin : self._begin + len(self.docs)]
+        return self._block.counts(self._begin, self._begin + len(self.docs))
 
-    @property
-    def places_begin(self) -> int:
-        """Where its positions begin among the block's: one for each occurrence before it."""
-        return sum(self._block.counts[: self._begin])
+    def table(self, positions: bytes) -> "memoryview[int]":
+        """Return the table in its block's positions, for ``place``."""
+        return memoryview(positions)[: self._block.table_bytes].cast("I")
+
+    def place(self, index: int, table: "memoryview[int]") -> int:
+        """Return where in its block's positions those of its ``index``-th document begin."""
+        number = self._begin + index
+        step = number // STEP
+        return table[step] + sum(self._block.counts(step * STEP, number))
 
     def counts_of(self, docs: Sequence[int]) -> list[int]:
         """How often the term stands in some documents, which rise or fall."""
@@ -114,33 +123,39 @@ def pack_blocks(entries: Iterable[Entry]) -> Iterator[Packed]:
 def pack_block(entries: Sequence[Entry]) -> Packed:
     """Return one block of entries, which are in the order of their terms.
 
-    Terms and high bytes are compressed together; low bytes would not get smaller; counts are for those who rank.
+    Terms and high bytes are compressed together; low bytes would not get smaller; counts are read here and there, by
+    those who rank and those who look for phrases.
     """
     terms, docs, counts, positions = zip(*entries, strict=True)
     names = "\n".join(["", *terms, ""]).encode()
     low, high = _planes(array("H", list(chain.from_iterable(docs))))
     sizes = array("H", list(map(len, docs)))
     front = zlib.compress(b"".join((_HEAD.pack(len(names), len(terms)), names, *_planes(sizes), high)), 1)
-    data = b"".join((_PARTS.pack(len(front), len(low)), front, low, zlib.compress(b"".join(counts), 1)))
-    return Packed(terms[0], data, b"".join(positions))
+    every = b"".join(counts)
+    data = b"".join((_PARTS.pack(len(front), len(low)), front, low, every))
+    sums = [sum(every[begin : begin + STEP]) for begin in range(0, len(every), STEP)]
+    table = array("I", list(accumulate(sums[:-1], initial=len(sums) * _TABLE_SIZE)))
+    return Packed(terms[0], data, b"".join((table.tobytes(), *positions)))
 
 
 class Block:
     """A block that was read; its terms are in order."""
 
-    __slots__ = ("_counts", "_high", "_low", "_names", "_packed_counts", "_sizes_high", "_sizes_low")
+    __slots__ = ("_counts_at", "_data", "_high", "_low", "_names", "_sizes_high", "_sizes_low")
 
     def __init__(self, data: bytes) -> None:
         try:
             front_bytes, docs_count = _PARTS.unpack_from(data)
             at = _PARTS.size + front_bytes
             self._low = data[at : at + docs_count]
-            self._packed_counts = data[at + docs_count :]
-            self._counts: bytes | None = None
+            self._data = data
+            self._counts_at = at + docs_count
             front = zlib.decompress(data[_PARTS.size : at])
             names_bytes, terms_count = _HEAD.unpack_from(front)
         except (zlib.error, struct.error) as damage:
             raise StoreCorrupt(DAMAGED) from damage
+        if len(data) != self._counts_at + docs_count:
+            raise StoreCorrupt(DAMAGED)
         at = _HEAD.size + names_bytes
         self._names = front[_HEAD.size : at]
         self._sizes_low = front[at : at + terms_count]
@@ -153,14 +168,13 @@ class Block:
         return self._names[1:-1].decode().split("\n")
 
     @property
-    def counts(self) -> bytes:
-        """How often each term stands in each of its documents."""
-        if self._counts is None:
-            try:
-                self._counts = zlib.decompress(self._packed_counts)
-            except zlib.error as damage:
-                raise StoreCorrupt(DAMAGED) from damage
-        return self._counts
+    def table_bytes(self) -> int:
+        """How long the table is with which its positions begin."""
+        return -(-len(self._low) // STEP) * _TABLE_SIZE
+
+    def counts(self, begin: int, end: int) -> bytes:
+        """How often terms stand in their documents: from one to another of all their documents in a row."""
+        return self._data[self._counts_at + begin : self._counts_at + end]
 
     def find(self, term: str) -> Posting | None:
         """Return the posting of ``term``, or None where the block does not have it."""
@@ -214,14 +228,14 @@ class Block:
         """Yield all terms and what belongs to them, given the block's positions; words under their new numbers."""
         docs: Sequence[int] = _numbers(self._low, self._high)
         begins = list(accumulate(_numbers(self._sizes_low, self._sizes_high), initial=0))
-        counts = self.counts
+        counts = self.counts(0, len(docs))
         terms = self.terms
         scopes = bisect_left(terms, _AFTER_SCOPES)
         for term, begin, end in zip(terms[:scopes], begins, begins[1:], strict=False):
             yield term, (docs[begin:end], counts[begin:end], b"")
         if renumbering is not None:
             docs = [renumbering[doc] for doc in docs]
-        places = list(accumulate(counts, initial=0))
+        places = list(accumulate(counts, initial=self.table_bytes))
         for term, begin, end in zip(terms[scopes:], begins[scopes:-1], begins[scopes + 1 :], strict=True):
             yield term, (docs[begin:end], counts[begin:end], positions[places[begin] : places[end]])
 

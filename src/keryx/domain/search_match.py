@@ -3,12 +3,11 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from keryx.clock import Micros
 from keryx.domain.part import MediaPart, Part, TextPart, ToolCallPart, ToolResultPart
-from keryx.domain.search_query import All, Filter, FilterName, Node, Not, Query, Words
+from keryx.domain.search_query import All, Filter, FilterName, Node, Not, Words
 from keryx.domain.tokens import Tokens, tokenize, wide
 
 
@@ -82,10 +81,6 @@ class Text:
                 return []
         return found or []
 
-    def has(self, token: str) -> bool:
-        """Whether ``token`` stands anywhere."""
-        return token in self.words or any(extra == token for _, extra in self._cut().extras)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -109,11 +104,7 @@ def matches(node: Node, text: Text) -> bool:
         case Words(run=run) if run:
             return text.find_run(run) >= 0
         case Words():
-            return (
-                bool(text.starts(node))
-                if len(node.tokens) > 1 or node.prefix
-                else text.has(node.tokens[0][1])
-            )
+            return bool(text.starts(node))
         case Not():
             return not matches(node.node, text)
         case All():
@@ -122,12 +113,12 @@ def matches(node: Node, text: Text) -> bool:
             return not node.nodes or any(matches(each, text) for each in node.nodes)
 
 
-def highlights(query: Query, text: Text, *, limit: int = 32) -> list[int]:
-    """Return the positions of the first ``limit`` words that answer the query, rising."""
+def highlights(leaves: Iterable[Words], text: Text, *, limit: int = 32) -> list[int]:
+    """Return the positions of the first ``limit`` words that answer the ``leaves`` of a query, rising."""
     shown: set[int] = set()
-    for words in query.leaves():
+    for words in leaves:
         length = words.tokens[-1][0] + _width(words)
-        for begin in islice(text.starts(words), limit):
+        for begin in text.starts(words)[:limit]:
             shown.update(range(begin, begin + length))
     return sorted(shown)[:limit]
 
@@ -215,6 +206,8 @@ def features(parts: tuple[Part, ...]) -> frozenset[str]:
 
 def window(positions: Sequence[int], *, size: int) -> int:
     """Return the index in ``positions`` (rising) from which ``size`` words hold the most of them; first wins."""
+    if positions[-1] - positions[0] < size:
+        return 0
     best, best_count = 0, 0
     for index, position in enumerate(positions):
         count = bisect_left(positions, position + size) - index

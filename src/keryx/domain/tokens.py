@@ -7,7 +7,7 @@ Changing what is returned for any text changes the index format (``postings.FORM
 import re
 import unicodedata
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 
@@ -32,10 +32,13 @@ def tokenize(text: str) -> Tokens:
     return Tokens(words, [])
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """Return where each word of ``tokenize(text)`` stands: (start, end) in ``normal(text)``."""
+def spans(text: str, *, limit: int | None = None) -> list[tuple[int, int]]:
+    """Return where each word of ``tokenize(text)`` stands: (start, end) in ``normal(text)``.
+
+    With ``limit`` at least so many of the first ones.
+    """
     if text.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(text)]
+        return [match.span() for match in islice(_ASCII_WORD.finditer(text), limit)]
     found: list[tuple[int, int]] = []
     for match in _RUN.finditer(normal(text)):
         start, end = match.span()

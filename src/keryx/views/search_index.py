@@ -32,13 +32,24 @@ from keryx.domain.segment import scope_docs, session_mark
 from keryx.store.database import ReadTx
 from keryx.store.tables import search
 from keryx.store.tables.search import SegmentRow
-from keryx.views.search_plan import LOOKUPS_MAX, Key, Plan, ScopeGroup, Stages, Token, in_order, whole_terms
+from keryx.views.search_plan import (
+    LOOKUPS_MAX,
+    PAGE,
+    Key,
+    Plan,
+    ScopeGroup,
+    Stages,
+    Token,
+    in_order,
+    whole_terms,
+)
 
 MANY: Final = 4_096
 """In segments of so few documents everything is looked up at once; in larger ones a term may take long to read."""
 EXCLUSIVE: Final = "sapr"
 """Kinds of scope terms of which a document has one at most: session, audience, platform, role."""
-READ_AHEAD: Final = 24
+READ_MIN: Final = 4
+"""Candidates whose keys are read at once, at least; the first time as many as a page still lacks."""
 STRIDE_MAX: Final = 2_048
 SMALL: Final = CHUNK
 """What segments of so few documents hold is read for several of them at once."""
@@ -95,8 +106,8 @@ class IndexReader:
                 walk.is_next = False
                 given += 1
                 yield walk.ahead.popleft()
-            if not walk.ahead:
-                self._read_ahead(walk)
+            if not walk.ahead and not walk.is_at_end:
+                self._read_ahead(walk, given)
             if walk.ahead:
                 # It goes on from here, or waits until the others have come so far.
                 at, id_ = walk.ahead[0][0]
@@ -128,9 +139,11 @@ class IndexReader:
             after is None or segment.last_at >= after
         )
 
-    def _read_ahead(self, walk: "_Walk") -> None:
+    def _read_ahead(self, walk: "_Walk", given: int) -> None:
+        missing = PAGE - given if given < PAGE else PAGE
+        walk.stride = min(4 * walk.stride, STRIDE_MAX) or max(READ_MIN, missing)
         docs = list(islice(walk.docs, walk.stride))
-        walk.stride = min(4 * walk.stride, STRIDE_MAX)
+        walk.is_at_end = len(docs) < walk.stride
         segment_id = walk.segment.segment_id
         numbers = [doc // CHUNK for doc in docs]
         chunks = self._read_chunks(segment_id, set(numbers))
@@ -138,7 +151,7 @@ class IndexReader:
         after = self._plan.after
         if after is not None and keys and keys[-1][0] < after:
             keys = [key for key in keys if key[0] >= after]
-            walk.docs = iter(())
+            walk.is_at_end = True
         walk.ahead.extend([(key, segment_id, doc) for key, doc in zip(keys, docs, strict=False)])
 
     def _read_chunks(self, segment_id: int, wanted: set[int]) -> dict[int, Chunk]:
@@ -310,7 +323,9 @@ class _Walk:
     segment: SegmentRow
     docs: Iterator[int]
     ahead: deque[Candidate] = field(default_factory=deque)
-    stride: int = READ_AHEAD
+    stride: int = 0
+    """How many documents were read the last time."""
+    is_at_end: bool = False
     is_next: bool = False
     """Whether it was its turn when it was put among the others: then its first document is the newest of all."""
 

@@ -107,7 +107,10 @@ class Stages:
     def take(self, given: int) -> list[SegmentRow]:
         """Return the segments to ask next, after so many candidates were given of those before."""
         if self._taken:
-            needed = self._taken * max(1, PAGE - given) // given if given else STAGE_GROWTH * self._taken
+            # One or two may be there by chance, and a large segment that is asked in vain costs more than asking again.
+            needed = (
+                self._taken * max(1, PAGE - given) // (given + 2) if given else STAGE_GROWTH * self._taken
+            )
             self._size = min(STAGE_MAX, max(self._size, needed))
         stage: list[SegmentRow] = []
         documents = 0

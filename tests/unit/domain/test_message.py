@@ -99,6 +99,16 @@ def test_reading_any_text_never_raises(text: str) -> None:
     assert decode_parts(encode_parts(parts)) == parts
 
 
+@given(st.text('"\\nu0a 漢\n\x00'))
+def test_a_bare_string_is_read_as_a_json_parser_reads_it(inner: str) -> None:
+    for stored_as in (f'"{inner}"', f'"{inner}'):
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(stored_as)
+        except ValueError:
+            value, end = "", 0
+        assert stored(stored_as).text == (value if end == len(stored_as) else "")
+
+
 def test_one_text_is_stored_as_a_bare_json_string() -> None:
     assert encode_parts((TextPart(text="héllo 漢字"),)) == '"héllo 漢字"'
     assert encode_parts((TextPart(text="a"), TextPart(text="b"))) == '["a","b"]'

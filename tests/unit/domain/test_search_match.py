@@ -123,11 +123,11 @@ def test_names_are_compared_as_people_read_them() -> None:
     ],
 )
 def test_highlights_are_the_words_that_answer(query: str, text: str, shown: list[int]) -> None:
-    assert highlights(parse_query(query), Text(text)) == shown
+    assert highlights(parse_query(query).leaves(), Text(text)) == shown
 
 
 def test_highlights_are_limited() -> None:
-    assert highlights(parse_query("a"), Text("a " * 100), limit=5) == [0, 1, 2, 3, 4]
+    assert highlights(parse_query("a").leaves(), Text("a " * 100), limit=5) == [0, 1, 2, 3, 4]
 
 
 def test_the_window_begins_where_most_is_shown() -> None:

@@ -48,11 +48,13 @@ SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_a
 FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))
 
 -- name: search.list_near
--- The messages at some places, given as session, branch and number.
-SELECT m.id, m.session_id, m.branch_no, m.seq, m.role, m.parts, m.author, m.author_id, m.created_at
+-- The messages around some places, given as session, branch and number, as many numbers away as a reach.
+SELECT m.session_id, m.seq, m.role, m.parts
 FROM json_array_elements(CAST(:places AS json)) p
 JOIN messages m ON m.session_id = p.value ->> 0
-    AND m.branch_no = CAST(p.value ->> 1 AS BIGINT) AND m.seq = CAST(p.value ->> 2 AS BIGINT)
+    AND m.branch_no = CAST(p.value ->> 1 AS BIGINT)
+    AND m.seq BETWEEN CAST(p.value ->> 2 AS BIGINT) - :reach AND CAST(p.value ->> 2 AS BIGINT) + :reach
+    AND m.seq <> CAST(p.value ->> 2 AS BIGINT)
 
 -- name: search.list_marked
 -- The segments that may hold a session.

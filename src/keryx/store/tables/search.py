@@ -163,10 +163,9 @@ def list_message_ids(tx: ReadTx, *, after_id: int, limit: int) -> list[int]:
     return [row[0] for row in tx.rows("search.list_message_ids", after_id=after_id, limit=limit)]
 
 
-def list_near(tx: ReadTx, places: Collection[tuple[str, int, int]]) -> dict[tuple[str, int, int], MessageRow]:
-    """Return the messages at (session, branch, number)."""
-    rows = tx.rows("search.list_near", places=to_json(list(places))) if places else []
-    return {(row[1], row[2], row[3]): MessageRow(*row) for row in rows}
+def list_near(tx: ReadTx, places: Sequence[tuple[str, int, int]], *, reach: int) -> list[Row]:
+    """Return (session, number, role, parts) up to ``reach`` numbers before and after each (session, branch, number)."""
+    return tx.rows("search.list_near", places=to_json(places), reach=reach) if places and reach else []
 
 
 def list_last(tx: ReadTx, segment: Segment, *, last_seq: int, limit: int) -> list[MessageRow]:

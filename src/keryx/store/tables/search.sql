@@ -75,11 +75,13 @@ FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
 SELECT id FROM messages WHERE id > :after_id ORDER BY id LIMIT :limit
 
 -- name: search.list_near
--- The messages at some places, given as session, branch and number.
-SELECT m.id, m.session_id, m.branch_no, m.seq, m.role, m.parts, m.author, m.author_id, m.created_at
+-- The messages around some places, given as session, branch and number, as many numbers away as a reach.
+SELECT m.session_id, m.seq, m.role, m.parts
 FROM json_each(:places) p
-JOIN messages m ON m.session_id = json_extract(p.value, '$[0]')
-    AND m.branch_no = json_extract(p.value, '$[1]') AND m.seq = json_extract(p.value, '$[2]')
+JOIN messages m ON m.session_id = p.value ->> 0
+    AND m.branch_no = p.value ->> 1
+    AND m.seq BETWEEN (p.value ->> 2) - :reach AND (p.value ->> 2) + :reach
+    AND m.seq <> p.value ->> 2
 
 -- name: search.list_last
 -- The newest messages of one branch up to a number, newest first.
