@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from keryx.cli.torture import simulate
 from keryx.domain.inbox import Inbound
 from keryx.domain.lease import Lease
 from keryx.domain.turn import TurnId
@@ -155,3 +156,10 @@ def test_a_broken_gateway_is_caught(name: str) -> None:
     broken, hunt = BROKEN[name]
     with broken():
         assert any(hunt()), "nobody noticed"
+
+
+def test_torture_names_the_seed_of_a_history_that_broke(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(0, 2)
+    with BROKEN["everything to one chat"][0]():
+        assert not simulate(0, 2)
+    assert "play it again with --seed 0 --histories 1" in capsys.readouterr().err

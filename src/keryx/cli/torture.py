@@ -25,6 +25,9 @@ Example:  keryx torture --kills 20
 """
 
 
+TOLD_EVERY: Final = 200
+
+
 class _Option(NamedTuple):
     kind: Any
     default: int | str | bool | None
@@ -43,6 +46,9 @@ OPTIONS: Final = {
     "database": _Option(str | None, None, "On this empty PostgreSQL database, which is filled and left so."),
     "messages": _Option(int, 100, "How many messages are sent at least."),
     "chats": _Option(int, 6, "How many chats speak at the same time."),
+    "histories": _Option(
+        int, 0, "How many histories are simulated before, in this process and in virtual time."
+    ),
     "seed": _Option(int | None, None, "Carry out the plan of an earlier run."),
     "json": _Option(bool, default=False, help="Print the report as JSON."),
 }
@@ -51,8 +57,11 @@ OPTIONS: Final = {
 def torture(**given: Any) -> None:
     """Torture gateways and leave with what came of it."""
     as_json: bool = given.pop("json")
+    histories: int = given.pop("histories")
     if given["seed"] is None:
         given["seed"] = int(Ids().token()[:6], 16)
+    if not simulate(given["seed"], histories):
+        raise typer.Exit(1)
     raise typer.Exit(show_report(_run(Options(**given)), as_json=as_json))
 
 
@@ -68,6 +77,22 @@ torture.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         for name, option in OPTIONS.items()
     ]
 )
+
+
+def simulate(seed: int, histories: int) -> bool:
+    """Play so many simulated histories from a seed on; tell what broke, and return whether nothing did."""
+    if not histories:
+        return True
+    run = importlib.import_module("keryx.testing.simulator.history").run_histories
+    broken = 0
+    for number, breaches in run(range(seed, seed + histories)):
+        for breach in breaches:
+            _tell(f"history {number}: {breach}; play it again with --seed {number} --histories 1")
+        broken += bool(breaches)
+        if (number - seed + 1) % TOLD_EVERY == 0:
+            _tell(f"{number - seed + 1} of {histories} histories simulated, {broken} broken")
+    _tell(f"{histories} histories simulated from seed {seed} on: {broken or 'none'} broke a promise")
+    return not broken
 
 
 def show_report(report: Report, *, as_json: bool) -> int:

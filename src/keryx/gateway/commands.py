@@ -6,6 +6,7 @@ from keryx.gateway.desk import Desk
 from keryx.gateway.log import concerning, log_of
 from keryx.store.database import ReadTx
 from keryx.transactions.answer_command import answer_command
+from keryx.views.nodes import list_platforms
 from keryx.views.search import SearchResult, search
 from keryx.views.turn import WaitingCommand, audience_at, list_commands
 
@@ -36,12 +37,21 @@ async def _answer(desk: Desk, command: WaitingCommand) -> None:
 
 def _reply(tx: ReadTx, command: WaitingCommand) -> str:
     parsed = parse_command(text_of(command.parts))
-    if not isinstance(parsed, ParsedCommand) or parsed.name != "search":
-        return NOT_YET.format(name=parsed.name if parsed else "this")
+    assert isinstance(parsed, ParsedCommand), "only what was read as a command waits as one"
+    match parsed.name:
+        case "search":
+            return _search(tx, command, parsed.arguments)
+        case "platforms":
+            return "\n".join(["Connected now:", *list_platforms(tx)])
+        case name:
+            return NOT_YET.format(name=name)
+
+
+def _search(tx: ReadTx, command: WaitingCommand, text: str) -> str:
     assert command.person_id is not None, "a command is somebody's"
     found = search(
         tx,
-        parsed.arguments,
+        text,
         person_id=command.person_id,
         limit=HITS_SHOWN,
         neighbours=0,

@@ -16,7 +16,7 @@ from keryx.tools.tool import Tool, ToolFailed, Use
 from keryx.transactions.change_session import remember
 from keryx.transactions.command_handlers.context import ago, span
 from keryx.views.board import show_board
-from keryx.views.nodes import show_nodes
+from keryx.views.nodes import list_platforms
 from keryx.views.search import search
 from keryx.views.sessions import list_sessions
 
@@ -168,11 +168,7 @@ class ListPlatforms(_Told):
 
     def tell(self, tx: ReadTx, use: Use) -> str:  # noqa: ARG002 - the same for everybody
         """Return the connected accounts, a line each."""
-        lines = [
-            each.platform if not each.account else f"{each.platform} ({each.account})"
-            for each in show_nodes(tx).accounts
-        ]
-        return "\n".join(lines) or "No platform is connected; this terminal always is."
+        return "\n".join(list_platforms(tx)) or "No platform is connected; this terminal always is."
 
 
 class Remember(_Told):

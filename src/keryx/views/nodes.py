@@ -30,6 +30,14 @@ def show_nodes(tx: ReadTx) -> Nodes:
     )
 
 
+def list_platforms(tx: ReadTx) -> list[str]:
+    """Return the accounts that are connected now, as people name them."""
+    return [
+        each.platform if not each.account else f"{each.platform} ({each.account})"
+        for each in nodes.list_connectors(tx)
+    ]
+
+
 def has_gateway(tx: ReadTx) -> bool:
     """Say whether a gateway runs the turns of every session now."""
     return nodes.has_gateway(tx)
