@@ -13,7 +13,7 @@ from keryx.domain.outbox import MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Un
 from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
-from keryx.gateway.desk import Desk
+from keryx.gateway.desk import Bell, Desk
 from keryx.platforms.adapter import Adapter, Outgoing, Piece, TextPiece
 from keryx.store.database import Tx
 from keryx.transactions.deliveries import (
@@ -27,7 +27,6 @@ from keryx.transactions.preview import open_preview, record_preview
 from keryx.views.turn import list_speaking, said_so_far
 from keryx.views.work import is_due
 
-LOOK_SECONDS = 1.0
 AT_ONCE_MAX = 20
 """Addresses that are served at the same time."""
 PREVIEW_MIN = 24
@@ -48,32 +47,33 @@ class Dispatcher:
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
-        self._freed = asyncio.Event()
+        self._bell = Bell(desk)
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
-        previews = asyncio.create_task(self._run_previews()) if self._adapter.capabilities.edits else None
+        beside = [asyncio.create_task(self._bell.listen())]
+        if self._adapter.capabilities.edits:
+            beside.append(asyncio.create_task(self._run_previews()))
         try:
             while True:
-                since = self._desk.database.change_no
-                if not await self.send_due():
-                    await self._wait(since)
+                await self._bell.wait()
+                await self.send_due()
         finally:
-            if previews is not None:
-                previews.cancel()
-                await asyncio.gather(previews, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    async def send_due(self) -> bool:
-        """Begin to send what is due; say whether there was anything."""
+    async def send_due(self) -> None:
+        """Begin to send what is due, as much as there is room for."""
         room = AT_ONCE_MAX - len(self._sending)
         if room <= 0:
-            return False
+            return
         connector = self._connector
         if not await self._desk.database.read(
             lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
         ):
-            return False
+            return
         claimed = await self._desk.insist(
             lambda tx: claim_deliveries(tx, connector, limit=room), what="dispatch"
         )
@@ -81,26 +81,12 @@ class Dispatcher:
             task = asyncio.create_task(self._deliver(delivery), name=f"keryx-delivery-{delivery.id}")
             self._sending[delivery.id] = task
             task.add_done_callback(partial(self._ended, delivery.id))
-        return bool(claimed)
 
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
         del self._sending[delivery_id]
-        self._freed.set()
+        self._bell.ring()
         if not task.cancelled() and task.exception() is not None:
             _log.error("delivery %s was given up", delivery_id, exc_info=task.exception())
-
-    async def _wait(self, since: int) -> None:
-        self._freed.clear()
-        waits = (
-            asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)),
-            asyncio.create_task(self._freed.wait()),
-        )
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _deliver(self, delivery: ClaimedDelivery) -> None:
         while delivery.address in self._busy:
