@@ -1,4 +1,4 @@
-"""``python -m bench store``: run the measures, print the table, write the figures.
+"""``python -m bench store`` and ``gateway``: run the measures, print the table, write the figures.
 
 The exit code says whether the run went through, not whether the targets held: figures of a busy machine are
 figures too.
@@ -19,6 +19,8 @@ from pathlib import Path
 from bench.corpus import choose_queries, ensure_corpus
 from bench.driver import REPOSITORY, Bench, WorkerError
 from bench.environments import OURS, PEERS, interpreter, title
+from bench.gateway.measures import MEASURES as GATEWAY_MEASURES
+from bench.gateway.run import run_gateway
 from bench.measures import MEASURES
 from bench.postgres import Databases
 from bench.report import Row, as_json, table
@@ -53,12 +55,31 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     store.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     store.add_argument("--rounds", type=int, default=3, help="interleaved rounds; figures are their medians")
     store.add_argument("--keep", action="store_true", help="keep the filled stores, and use kept ones again")
+    gateway = commands.add_parser(
+        "gateway",
+        help="the gateway: turns, what it adds to each, starting, memory",
+        epilog="example: scripts/bench gateway --quick --only turns,overhead",
+    )
+    gateway.add_argument("--quick", action="store_true", help="one to two minutes instead of about seven")
+    gateway.add_argument(
+        "--only",
+        type=_names(GATEWAY_MEASURES),
+        default=tuple(GATEWAY_MEASURES),
+        help="a comma list of measures",
+    )
+    gateway.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for."""
     chosen = parse(arguments)
+    if chosen.command == "gateway":
+        return run_gateway(chosen, folder=FOLDER, machine=_machine())
+    return _run_store(chosen)
+
+
+def _run_store(chosen: argparse.Namespace) -> int:
     contenders = (*OURS, *chosen.peers)
     for contender in contenders:
         interpreter(contender, FOLDER)

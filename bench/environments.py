@@ -30,7 +30,7 @@ OURS = ("keryx", "raw")
 
 def title(contender: str) -> str:
     """What the table calls a contender."""
-    ours = {"keryx": "Keryx", "postgres": "PostgreSQL"}
+    ours = {"keryx": "Keryx", "postgres": "PostgreSQL", "sqlite": "SQLite"}
     return PEERS[contender].title if contender in PEERS else ours.get(contender, contender)
 
 

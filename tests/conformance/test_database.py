@@ -173,6 +173,21 @@ async def test_a_commit_wakes_everybody_who_waits(database: Database) -> None:
     assert database.change_no > since
 
 
+async def test_a_commit_of_this_process_is_not_told_again_and_again(database: Database) -> None:
+    async def listen() -> None:
+        while True:
+            await database.changed(since=database.change_no, timeout_seconds=PATIENCE_SECONDS)
+
+    listening = asyncio.create_task(listen())
+    since = database.change_no
+    for number in range(100):
+        await database.write(lambda tx, number=number: add(tx, f"news {number}"))  # type: ignore[misc]
+    told = database.change_no - since
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    assert told < 180
+
+
 async def test_a_commit_between_looking_and_waiting_is_not_missed(database: Database) -> None:
     since = database.change_no
     await database.write(lambda tx: add(tx, "news"))

@@ -34,7 +34,7 @@ from keryx.transactions.work_as_node import bury_node, enter_node, leave_node
 from keryx.views.fates import count_unsettled, list_fates
 from keryx.views.nodes import has_gateway, show_nodes
 from keryx.views.turn import audience_at, list_commands, list_speaking, list_stopping, said_so_far, show_turn
-from keryx.views.work import is_due, is_ready
+from keryx.views.work import is_due, list_ready
 from tests.conformance.stage import Stage
 
 
@@ -302,12 +302,12 @@ async def test_a_loop_is_told_whether_there_is_work_before_it_writes(
         return is_due(tx, platform="telegram", account="")
 
     accepted = await stage.accept("hello")
-    in_session = partial(is_ready, session_id=accepted.session_id)
-    assert await stage.look(is_ready)
+    in_session = partial(list_ready, session_id=accepted.session_id)
+    assert await stage.look(list_ready)
     assert await stage.look(in_session)
     turn = await stage.begin()
     await stage.accept("and this")
-    assert not await stage.look(is_ready)
+    assert not await stage.look(list_ready)
     assert not await stage.look(in_session)
     assert not await stage.look(due)
     await stage.finish(turn)
@@ -327,7 +327,7 @@ async def test_a_waiting_turn_is_work_only_with_its_answer(stage: Stage) -> None
             tx, turn.lease, turn_id=turn.turn_id, call_id="c", question="?", ids=stage.ids
         )
     )
-    in_session = partial(is_ready, session_id=turn.lease.session_id)
+    in_session = partial(list_ready, session_id=turn.lease.session_id)
     await stage.accept("something else")
     assert not await stage.look(in_session)
     person_id = turn.answers[0].person_id

@@ -9,8 +9,10 @@ import pytest
 import keryx
 from keryx.domain.message import text_message
 from keryx.errors import StoreUnavailable
+from keryx.library import indexing
 from keryx.library.index_helper import IndexHelper
-from keryx.library.indexing import ROWS_WAITING_MAX
+from keryx.library.indexing import ROWS_WAITING_MAX, Indexer
+from keryx.store.opening import open_database
 
 
 async def test_much_at_once_is_indexed_beside_the_program(store_address: str) -> None:
@@ -59,3 +61,27 @@ async def test_without_a_helper_the_program_indexes_by_itself(
             await kx.append_all(session.id, [text_message("user", "hotel")] * ROWS_WAITING_MAX)
             await kx.wait_indexed()
         assert await kx.verify_index() == ()
+
+
+async def test_a_helper_that_is_not_needed_goes_however_often_somebody_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "IDLE_SECONDS", 0.5)
+    database = open_database(tmp_path / "keryx.db")
+    before = children()
+    indexer = Indexer(database, tmp_path / "keryx.db", helper_rows=2)
+    indexer.note(5)
+    await indexer.caught_up()
+    assert children() > before
+    async with asyncio.timeout(20):
+        while children() > before:
+            indexer.note(1)
+            await asyncio.sleep(0.2)
+    await indexer.stop()
+    await database.close()
+
+
+def children() -> set[str]:
+    """The processes that this one started and that still run."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {pid for task in tasks for pid in (task / "children").read_text().split()}

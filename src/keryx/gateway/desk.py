@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+"""How long at most nobody looks for work: retries and pauses come due without a commit."""
 
 _log = log_of("desk")
 
@@ -66,6 +68,38 @@ class Desk:
                 _log.warning("%s waits for the store: %s", what, error)
             await self.pace.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_SECONDS)
+
+
+class Bell:
+    """Wakes one loop: at every commit that is noticed, when it is rung, and now and then all the same.
+
+    The loop waits, and then looks for everything there is to do. Rings while it looks are one ring.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake the loop; what rang is done by then, or is found at the next ring."""
+        self._rung.set()
+
+    async def wait(self) -> None:
+        """Return when it has rung since the last time."""
+        await self._rung.wait()
+        self._rung.clear()
+
+    async def listen(self) -> None:
+        """Ring at commits until cancelled; one task for the life of the loop, because commits are many."""
+        database = self._desk.database
+        while True:
+            # Taken before the ring: what is committed while the loop looks rings again.
+            since = database.change_no
+            self._rung.set()
+            try:
+                await database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+            except StoreUnavailable:
+                await self._desk.pace.sleep(LOOK_SECONDS)
 
 
 async def endlessly(desk: Desk, what: str, work: Callable[[], Awaitable[None]], *, seconds: float) -> None:

@@ -13,7 +13,7 @@ from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Reje
 from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
-from keryx.gateway.desk import Desk, endlessly
+from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk, endlessly
 from keryx.gateway.hold import Hold
 from keryx.gateway.log import concerning, log_of
 from keryx.gateway.metrics import DeliveryOutcome
@@ -30,7 +30,6 @@ from keryx.transactions.preview import open_preview, record_preview
 from keryx.views.turn import final_parts, list_speaking, said_so_far
 from keryx.views.work import is_due
 
-LOOK_SECONDS = 1.0
 AT_ONCE_MAX = 20
 """Addresses that are served at the same time."""
 PREVIEW_MIN = 24
@@ -53,23 +52,23 @@ class Dispatcher:
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
-        self._freed = asyncio.Event()
+        self._bell = Bell(desk)
         self._shown: dict[TurnId, str] = {}
         """What was shown last of the turns that speak."""
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
         can = self._adapter.capabilities
-        beside = [asyncio.create_task(self._run_previews())] if can.edits else []
+        beside = [asyncio.create_task(self._bell.listen())]
+        if can.edits:
+            beside.append(asyncio.create_task(self._run_previews()))
         if can.shows_typing:
             beside.append(asyncio.create_task(show_typing(self._desk, self._adapter)))
         try:
             while True:
-                since = self._desk.database.change_no
-                if self._room <= 0 or not await self._is_due():
-                    await self._wait(since)
-                elif not await self.send_due():
-                    # Due and not to be had: the account is about to be lost. Its own commit must not wake it.
+                await self._bell.wait()
+                if not await self.send_due():
+                    # The account is about to be lost. The attempt was a commit too, and must not wake it again.
                     await self._desk.pace.sleep(LOOK_SECONDS)
         finally:
             for task in beside:
@@ -77,19 +76,16 @@ class Dispatcher:
             await asyncio.gather(*beside, return_exceptions=True)
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
-    @property
-    def _room(self) -> int:
-        return AT_ONCE_MAX - len(self._sending)
-
-    async def _is_due(self) -> bool:
-        connector = self._connector
-        return await self._desk.database.read(
-            lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
-        )
-
     async def send_due(self) -> bool:
-        """Begin to send what is due; say whether anything could be claimed."""
-        connector, room = self._connector, self._room
+        """Begin to send what is due, as much as there is room for; False where nothing of it was to be had."""
+        room = AT_ONCE_MAX - len(self._sending)
+        if room <= 0:
+            return True
+        connector = self._connector
+        if not await self._desk.database.read(
+            lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
+        ):
+            return True
         claimed = await self._desk.insist(
             lambda tx: claim_deliveries(tx, connector, limit=room), what="dispatch"
         )
@@ -101,22 +97,9 @@ class Dispatcher:
 
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
         del self._sending[delivery_id]
-        self._freed.set()
+        self._bell.ring()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.failed("a delivery was given up", error=error, delivery=delivery_id)
-
-    async def _wait(self, since: int) -> None:
-        self._freed.clear()
-        waits = (
-            asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)),
-            asyncio.create_task(self._freed.wait()),
-        )
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
 
     async def _deliver(self, delivery: ClaimedDelivery) -> None:
         with concerning(session=delivery.session_id, turn=delivery.turn_id, delivery=delivery.id):

@@ -32,6 +32,7 @@ from keryx.platforms.adapter import Adapter
 from keryx.tools.tool import Toolbox
 from keryx.transactions.deliveries import Connector, release_connector
 from keryx.transactions.work_as_node import leave_node
+from keryx.views.work import is_left_behind
 
 DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1
@@ -78,12 +79,7 @@ class Gateway:
         await self._sign()
         work = {
             "turns": self._turns.run(),
-            "recovery": endlessly(
-                self._desk,
-                "recovery",
-                lambda: recover_all(self._desk, deduplicating=self._deduplicating),
-                seconds=RECOVER_SECONDS,
-            ),
+            "recovery": endlessly(self._desk, "recovery", self._recover, seconds=RECOVER_SECONDS),
             "approvals": endlessly(
                 self._desk, "approvals", lambda: expire_questions(self._desk), seconds=EXPIRE_SECONDS
             ),
@@ -131,6 +127,10 @@ class Gateway:
 
     async def _sign(self) -> None:
         await give_sign(self._desk, "gateway")
+
+    async def _recover(self) -> None:
+        if await self._desk.database.read(is_left_behind):
+            await recover_all(self._desk, deduplicating=self._deduplicating)
 
     async def _answer_commands(self) -> None:
         async def look() -> None:

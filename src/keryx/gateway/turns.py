@@ -6,7 +6,7 @@ its turns, cancels an agent whose lease it could not renew in time, and stops on
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from keryx.agents.agent import Agent, AgentFailed, Answer
 from keryx.clock import SECOND, Micros
@@ -15,7 +15,7 @@ from keryx.domain.message import NewMessage
 from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId
 from keryx.errors import LeaseLost, StoreUnavailable
-from keryx.gateway.desk import Desk
+from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk
 from keryx.gateway.granting import tools_for
 from keryx.gateway.log import concerning, log_of
 from keryx.gateway.metrics import TurnEnd
@@ -27,11 +27,9 @@ from keryx.transactions.fail_turn import Failure, fail_turn, hand_back_turn, rol
 from keryx.transactions.finish_turn import Reply, finish_turn
 from keryx.transactions.renew_turn import renew_turn
 from keryx.views.turn import list_stopping, show_turn
-from keryx.views.work import is_ready
+from keryx.views.work import list_ready
 
 TURNS_MAX = 64
-LOOK_SECONDS = 1.0
-"""How long at most nobody looks for work: retries and pauses come due without a commit."""
 STOP_LOOK_SECONDS = 0.1
 FAULT_RETRY: Micros = 5 * SECOND
 FAULT = "something went wrong inside Keryx (turn {turn_id}); the log says what"
@@ -60,7 +58,7 @@ class TurnLoop:
         self._session_id = session_id
         self.turns_max = turns_max
         self._running: dict[TurnId, _Running] = {}
-        self._freed = asyncio.Event()
+        self._bell = Bell(desk)
         self._is_draining = False
         self._has_ended = asyncio.Event()
         """Set when nothing more will begin."""
@@ -73,23 +71,27 @@ class TurnLoop:
 
     async def run(self) -> None:
         """Begin and run turns until cancelled or drained."""
-        watching = asyncio.create_task(self._watch_for_stops(), name="keryx-stops")
+        beside = (
+            asyncio.create_task(self._watch_for_stops(), name="keryx-stops"),
+            asyncio.create_task(self._bell.listen(), name="keryx-news"),
+        )
         try:
+            await self._bell.wait()
             while not self._is_draining:
-                since = self._desk.database.change_no
-                if not await self._begin():
-                    await self._wait_for_work(since)
+                await self._begin()
+                await self._bell.wait()
             self._has_ended.set()
             await self._is_drained.wait()
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             self._has_ended.set()
 
     async def drain(self, seconds: float) -> None:
         """Begin nothing more, let what runs finish for so long, and hand the rest back; ``run`` must be under way."""
         self._is_draining = True
-        self._freed.set()
+        self._bell.ring()
         await self._has_ended.wait()
         tasks = [each.task for each in self._running.values()]
         if tasks:
@@ -99,24 +101,33 @@ class TurnLoop:
         await asyncio.gather(*(each.task for each in list(self._running.values())), return_exceptions=True)
         self._is_drained.set()
 
-    async def _begin(self) -> bool:
-        """Begin the next turn, if there is room and work; say whether one was."""
+    async def _begin(self) -> None:
+        """Begin the turns that wait, as many as there is room for."""
         # Flushes are few and nobody waits for them: they take nobody's place.
-        answering = sum(each.begun.purpose != "flush" for each in self._running.values())
-        if answering >= self.turns_max:
-            return False
+        room = self.turns_max - sum(each.begun.purpose != "flush" for each in self._running.values())
+        if room <= 0:
+            return
         desk, session_id = self._desk, self._session_id
         try:
-            if not await desk.database.read(lambda tx: is_ready(tx, session_id=session_id)):
-                return False
+            ready = await desk.database.read(lambda tx: list_ready(tx, session_id=session_id, limit=room))
+        except StoreUnavailable as error:
+            await self._wait_for_store(error)
+            return
+        # Together, and not one after the other: on SQLite they share commits, on PostgreSQL they run side by side.
+        begun = await asyncio.gather(*map(self._begin_in, ready))
+        if ready and not any(begun):
+            # Others were faster. The attempts were commits too, and must not wake this loop again.
+            await desk.pace.sleep(STOP_LOOK_SECONDS)
+
+    async def _begin_in(self, session_id: SessionId) -> bool:
+        """Begin the next turn of a session, unless somebody else was faster or it has to wait after all."""
+        desk = self._desk
+        try:
             begun = await desk.write(lambda tx: begin_turn(tx, holder=desk.holder, session_id=session_id))
         except StoreUnavailable as error:
-            _log.warning("turns wait for the store: %s", error)
-            await desk.pace.sleep(LOOK_SECONDS)
+            await self._wait_for_store(error)
             return False
         if begun is None:
-            # Another gateway was faster. Its commit wakes this loop, and this one's own must not.
-            await desk.pace.sleep(STOP_LOOK_SECONDS)
             return False
         desk.metrics.turns_begun.count(begun.purpose)
         running = _Running(self, begun)
@@ -124,27 +135,18 @@ class TurnLoop:
         running.task.add_done_callback(lambda _: self._ended(begun.turn_id))
         return True
 
+    async def _wait_for_store(self, error: StoreUnavailable) -> None:
+        _log.warning("turns wait for the store: %s", error)
+        await self._desk.pace.sleep(LOOK_SECONDS)
+
     def _ended(self, turn_id: TurnId) -> None:
         running = self._running.pop(turn_id)
-        self._freed.set()
+        self._bell.ring()
         if not running.task.cancelled() and (error := running.task.exception()) is not None:
             self._desk.metrics.turns_ended.count("lost")
             _log.failed(
                 "a turn was given up", error=error, session=running.begun.lease.session_id, turn=turn_id
             )
-
-    async def _wait_for_work(self, since: int) -> None:
-        self._freed.clear()
-        news = asyncio.create_task(
-            self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS), name="keryx-news"
-        )
-        freed = asyncio.create_task(self._freed.wait())
-        try:
-            await asyncio.wait({news, freed}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (news, freed):
-                task.cancel()
-            await asyncio.gather(news, freed, return_exceptions=True)
 
     async def _watch_for_stops(self) -> None:
         """Tell running turns that they are asked to stop, a moment after it is asked, here or elsewhere."""
@@ -158,7 +160,7 @@ class TurnLoop:
                     stopping = []
                 for turn_id in stopping:
                     if turn_id in self._running:
-                        self._running[turn_id].asked_to_stop.set()
+                        self._running[turn_id].stop()
             await database.changed(since=since, timeout_seconds=LOOK_SECONDS)
             await self._desk.pace.sleep(STOP_LOOK_SECONDS)
 
@@ -195,16 +197,21 @@ class _Running:
         self._desk = loop.desk
         self.begun = begun
         self.stage: TurnStage | None = None
-        self.asked_to_stop = asyncio.Event()
         self._wanted: End | None = None
-        self._ending = asyncio.Event()
+        # A future, and not an event with a task that waits for it: most turns are over without anybody asking.
+        self._interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run(), name=f"keryx-turn-{begun.turn_id}")
 
     def end(self, wanted: End) -> None:
         """Cancel the agent and end the turn this way, unless it is ending."""
         if self._wanted is None:
             self._wanted = wanted
-            self._ending.set()
+            self.stop()
+
+    def stop(self) -> None:
+        """Cancel the agent, because a person asked for it unless ``end`` says otherwise."""
+        if not self._interrupted.done():
+            self._interrupted.set_result(None)
 
     async def _run(self) -> None:
         with concerning(session=self.begun.lease.session_id, turn=self.begun.turn_id):
@@ -212,13 +219,10 @@ class _Running:
 
     async def _work(self) -> None:
         answering = asyncio.create_task(self._loop.answer(self))
-        others = [
-            asyncio.create_task(self._ending.wait()),
-            asyncio.create_task(self.asked_to_stop.wait()),
-        ]
         keeping = asyncio.create_task(self._keep_lease())
         try:
-            await asyncio.wait({answering, *others}, return_when=asyncio.FIRST_COMPLETED)
+            either: tuple[asyncio.Future[Any], ...] = (answering, self._interrupted)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
                 await self._end_answered(answering)
             else:
@@ -229,10 +233,9 @@ class _Running:
             self._count("lost")
             _log.info("the turn was taken over; its result is dropped")
         finally:
-            tasks = [answering, keeping, *others]
-            for task in tasks:
+            for task in (answering, keeping):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(answering, keeping, return_exceptions=True)
 
     async def _why_stopped(self) -> End:
         """Return whether the stop is wanted for an end or for a new beginning."""

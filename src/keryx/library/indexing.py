@@ -36,6 +36,8 @@ class Indexer:
         self._address = address
         self._helper_rows = helper_rows
         self._helper: IndexHelper | None = None
+        self._helper_goes_at: float | None = None
+        """When the helper has not been needed for long enough, however often somebody commits."""
         self._can_help = True
         self._loop = asyncio.get_running_loop()
         self._written = 0
@@ -110,7 +112,7 @@ class Indexer:
     async def _wait_for_work(self) -> None:
         try:
             # Not ``wait_for``: before Python 3.12 it loses a cancellation that comes with what it waits for.
-            async with asyncio.timeout(IDLE_SECONDS if self._helper else None):
+            async with asyncio.timeout_at(self._helper_goes_at):
                 await self._due.wait()
         except TimeoutError:
             await self._dismiss_helper()
@@ -129,6 +131,7 @@ class Indexer:
             if self._helper is None:
                 self._helper = await IndexHelper.start(self._address)
             await self._helper.catch_up()
+            self._helper_goes_at = self._loop.time() + IDLE_SECONDS
         except StoreUnavailable as error:
             _log.warning("Indexing goes on in this process: %s", error)
             self._can_help = False
@@ -137,7 +140,7 @@ class Indexer:
         return True
 
     async def _dismiss_helper(self) -> None:
-        helper, self._helper = self._helper, None
+        helper, self._helper, self._helper_goes_at = self._helper, None, None
         if helper is not None:
             await helper.stop()
 

@@ -123,6 +123,7 @@ class PostgresDatabase(Database):
         self._statements = load("postgres")
         self._threads = Threads(CONNECTIONS_MAX, name="keryx-postgres")
         self._kick = threading.Event()
+        self._stopped = threading.Event()
         self._changes = Changes(on_wait=self._kick.set)
         self._pause = threading.Event()
         self._closed = False
@@ -202,8 +203,11 @@ class PostgresDatabase(Database):
     def _watch(self) -> None:
         seen = None
         while not self._closed:
-            self._kick.wait(WATCH_SECONDS if self._changes.watched else None)
+            if not self._changes.watched:
+                self._kick.wait()
             self._kick.clear()
+            # Everybody who waits kicks; without this pause, each commit of our own would be looked for and told twice.
+            self._stopped.wait(WATCH_SECONDS)
             try:
                 with self._pool.connection(timeout=1.0) as connection:
                     newest = connection.execute(_NEWEST).fetchone()
@@ -223,6 +227,7 @@ class PostgresDatabase(Database):
         self._threads.close()
         self._closed = True
         self._kick.set()
+        self._stopped.set()
         self._watcher.join()
         self._changes.note()
         self._pool.close()

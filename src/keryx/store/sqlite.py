@@ -101,6 +101,7 @@ class SqliteDatabase(Database):
         self._vfs = vfs
         self._statements = load("sqlite")
         self._kick = threading.Event()
+        self._stopped = threading.Event()
         self._changes = Changes(on_wait=self._kick.set)
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
@@ -266,8 +267,11 @@ class SqliteDatabase(Database):
         connection = self._watch_connection
         version = connection.pragma("data_version")
         while not self._closed:
-            self._kick.wait(WATCH_SECONDS if self._changes.watched else None)
+            if not self._changes.watched:
+                self._kick.wait()
             self._kick.clear()
+            # Everybody who waits kicks; without this pause, each commit of our own would be looked for and told twice.
+            self._stopped.wait(WATCH_SECONDS)
             seen, version = version, connection.pragma("data_version")
             if version != seen:
                 self._changes.note()
@@ -283,6 +287,7 @@ class SqliteDatabase(Database):
         self._readers.close()
         self._closed = True
         self._kick.set()
+        self._stopped.set()
         self._watcher.join()
         self._changes.note()
         self._let_go()

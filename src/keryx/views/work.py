@@ -1,20 +1,26 @@
 """Whether there is anything to do: asked before a loop writes, because every write wakes all loops."""
 
+from keryx.domain.session import SessionId
 from keryx.store.database import ReadTx
 from keryx.store.tables import inbox, outbox, turns
 
-__all__ = ["is_due", "is_ready"]
+__all__ = ["is_due", "is_left_behind", "list_ready"]
 
 
-def is_ready(tx: ReadTx, *, session_id: str | None = None) -> bool:
-    """Say whether a turn may begin now, in this session or in any."""
+def list_ready(tx: ReadTx, *, session_id: SessionId | None = None, limit: int = 1) -> list[SessionId]:
+    """Return sessions in which a turn may begin now, longest waiting first: any, or at most this one."""
     if session_id is None:
-        return bool(inbox.list_ready_sessions(tx, limit=1))
+        return list(map(SessionId, inbox.list_ready_sessions(tx, limit=limit)))
     live = turns.find_live_turn(tx, session_id)
     if live is not None and live.state == "running":
-        return False
+        return []
     due = [item for item in inbox.list_ready(tx, session_id) if item.ready_at <= tx.now]
-    return any(live is None or item.kind == "approval" for item in due)
+    return [session_id] if any(live is None or item.kind == "approval" for item in due) else []
+
+
+def is_left_behind(tx: ReadTx) -> bool:
+    """Say whether a crash left something to take up."""
+    return bool(turns.list_orphans(tx, limit=1) or outbox.list_stuck(tx, limit=1))
 
 
 def is_due(tx: ReadTx, *, platform: str, account: str) -> bool:

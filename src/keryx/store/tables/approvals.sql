@@ -16,9 +16,10 @@ UPDATE approvals SET state = :state, answered_by = :answered_by, answered_at = :
 WHERE id = :approval_id AND state = 'pending'
 
 -- name: approvals.list_expired
--- Questions whose time is up; by session, so that whoever locks the sessions does so in one order.
+-- Questions whose time is up; by session, so that whoever locks the sessions does so in one order. The cast keeps SQLite
+-- from taking that order from an index of all questions ever asked.
 SELECT id, session_id FROM approvals WHERE state = 'pending' AND expires_at <= :now
-ORDER BY session_id, id
+ORDER BY CAST(session_id AS TEXT), id
 LIMIT :limit
 
 -- name: approvals.find_of_call

@@ -44,12 +44,12 @@ FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'comma
 ORDER BY id
 
 -- name: inbox.list_commands
--- Commands that wait for an answer, oldest first.
+-- Commands that wait for an answer, oldest first; in the order of the index on what is ready, or every item is read.
 SELECT
     id, session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
     turn_id, seq, attempts, fate, fate_note
 FROM inbox WHERE state = 'ready' AND kind = 'command'
-ORDER BY id LIMIT :limit
+ORDER BY ready_at, id LIMIT :limit
 
 -- name: inbox.list_of_turn
 -- What a turn answers, oldest first.

@@ -29,8 +29,8 @@ WHERE expires_at > :lease_now AND boot_id = :boot_id
 ORDER BY platform, account
 
 -- name: nodes.count_turns
--- How many turns each holder runs.
+-- How many turns each holder runs; found by the index on live turns.
 SELECT t.holder, COUNT(*) FROM turns t JOIN sessions s ON s.id = t.session_id
-WHERE t.state = 'running' AND s.lease_holder = t.holder AND s.lease_epoch = t.epoch
+WHERE t.state IN ('running', 'waiting') AND t.state = 'running' AND s.lease_holder = t.holder AND s.lease_epoch = t.epoch
   AND s.lease_expires_at > :lease_now AND s.lease_boot_id = :boot_id
 GROUP BY t.holder ORDER BY t.holder

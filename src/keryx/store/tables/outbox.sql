@@ -97,7 +97,8 @@ UPDATE outbox SET state = 'sending', attempts = attempts + 1, claimed_by = :hold
 WHERE id = :outbox_id AND state = 'ready'
 
 -- name: outbox.list_stuck
--- Being sent by a gateway that no longer holds the account.
+-- Being sent by a gateway that no longer holds the account; in the order of the index on what is being sent, or every
+-- delivery is read.
 SELECT
     o.id, o.session_id, o.turn_id, o.kind, o.state, o.platform, o.account, o.chat_id, o.thread_id, o.address,
     o.reply_to, o.parts, o.idempotency_key, o.platform_message_id, o.attempts, o.due_at, o.claimed_by, o.claim_epoch,
@@ -107,7 +108,7 @@ WHERE o.state = 'sending'
   AND NOT EXISTS (SELECT 1 FROM connector_leases l
                   WHERE l.platform = o.platform AND l.account = o.account AND l.holder = o.claimed_by
                     AND l.epoch = o.claim_epoch AND l.expires_at > :lease_now AND l.boot_id = :boot_id)
-ORDER BY o.id
+ORDER BY o.platform, o.account, o.id
 LIMIT :limit
 
 -- name: outbox.record

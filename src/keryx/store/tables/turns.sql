@@ -18,23 +18,26 @@ FROM turns WHERE session_id = :session_id AND state IN ('running', 'waiting')
 ORDER BY id DESC LIMIT 1
 
 -- name: turns.list_orphans
--- Turns that run without a holder: their lease is gone.
+-- Turns that run without a holder: their lease is gone; by session, so that whoever locks those does so in one order.
+-- The condition of the index on live turns is repeated word for word: SQLite does not see that one state implies it,
+-- and would read every turn there ever was.
 SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
        t.ended_at, t.reason, t.stop_requested_at
 FROM turns t JOIN sessions s ON s.id = t.session_id
-WHERE t.state = 'running'
+WHERE t.state IN ('running', 'waiting') AND t.state = 'running'
   AND (s.lease_holder <> t.holder OR s.lease_epoch <> t.epoch
        OR s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
-ORDER BY t.id
+ORDER BY t.session_id, t.id
 LIMIT :limit
 
 -- name: turns.list_speaking
--- Running turns with text that is in no message yet.
+-- Running turns with text that is in no message yet; found, and in the order of, the index on live turns.
 SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
        t.ended_at, t.reason, t.stop_requested_at
 FROM turns t
-WHERE t.state = 'running' AND EXISTS (SELECT 1 FROM turn_chunks c WHERE c.turn_id = t.id)
-ORDER BY t.id
+WHERE t.state IN ('running', 'waiting') AND t.state = 'running'
+  AND EXISTS (SELECT 1 FROM turn_chunks c WHERE c.turn_id = t.id)
+ORDER BY t.session_id, t.id
 LIMIT :limit
 
 -- name: turns.list_answering
@@ -47,8 +50,9 @@ ORDER BY t.id
 LIMIT :limit
 
 -- name: turns.list_stopping
--- Turns of a holder that are to stop.
-SELECT id FROM turns WHERE state = 'running' AND holder = :holder AND stop_requested_at IS NOT NULL
+-- Turns of a holder that are to stop; found by the index on live turns.
+SELECT id FROM turns
+WHERE state IN ('running', 'waiting') AND state = 'running' AND holder = :holder AND stop_requested_at IS NOT NULL
 
 -- name: turns.set_prompt
 -- Exactly what the turn ran with, by content.
