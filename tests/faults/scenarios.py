@@ -248,6 +248,9 @@ SCENARIOS: dict[str, Scenario] = {
     "keep_malformed.keep_malformed": lambda tx, _w, _ids: keep_malformed.keep_malformed(
         tx, platform="telegram", account="", ref="9", raw="{", reason="not JSON"
     ),
+    "work_as_node.bury_node": lambda tx, world, _ids: work_as_node.bury_node(
+        tx, holder=world.connector.holder
+    ),
     "work_as_node.enter_node": _enter("h"),
     "work_as_node.leave_node": _after(
         _enter("h"), _enter("i"), lambda tx, _w, _ids: work_as_node.leave_node(tx, holder="h")
@@ -457,6 +460,7 @@ PARTS: frozenset[str] = frozenset(
         "change_session.move_to_bin",
         "close_steps.close_steps",
         "close_steps.close_unknown_steps",
+        "deliveries.holds_connector",
         "deliveries.settle",
         "fail_turn.find_rollback_point",
         "fail_turn.give_items_back",
