@@ -108,8 +108,8 @@ async def gateway_of(
         await gateway.stop(seconds=1)
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def until(holds: Callable[[], bool], *, seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until something holds; fail where it never does."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - what it looks at belongs to others, and has no event
             await asyncio.sleep(0.01)
