@@ -18,6 +18,13 @@ from keryx.store.opening import open_database
 from keryx.testing.clock import FakeClock
 from keryx.testing.postgres import PrivateServer
 
+LONG = ("test_torture.py", "test_gateway_crashes.py", "test_broken_gateways.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what takes long begin first, so that no worker is left alone with it in the end."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:

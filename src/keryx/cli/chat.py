@@ -165,7 +165,8 @@ class Room:
 
     def interrupt(self) -> bool:
         """Stop the running turn, if there is one; say whether there was."""
-        if self._look is None or self._look.turn is None:
+        # What is being said here is heard before the next look at the store knows of its turn.
+        if self._speech.turn_id is None and (self._look is None or self._look.turn is None):
             return False
         if self._stopping is None or self._stopping.done():
             self._stopping = asyncio.create_task(self.say("/stop"))
