@@ -43,6 +43,8 @@ class _Told(ABC):
     description: str
     effect: StepEffect = "pure"
     toolset: str = STATE
+    is_private = False
+    """Whether it tells what only the person may read."""
     parameters: dict[str, JsonValue] = {}  # noqa: RUF012 - each tool states its own
 
     def __init__(self, database: Database) -> None:
@@ -67,6 +69,8 @@ class _Told(ABC):
 
     async def run(self, use: Use) -> JsonValue:
         """Read what is asked for and return it as lines of text."""
+        if self.is_private and use.audience_id is not None:
+            raise ToolFailed(PRIVATE)
         return await self._database.read(lambda tx: self.tell(tx, use))
 
     @abstractmethod
@@ -110,11 +114,10 @@ class ListSessions(_Told):
 
     name = "list_sessions"
     description = "List this person's newest conversations."
+    is_private = True
 
     def tell(self, tx: ReadTx, use: Use) -> str:
         """Return the newest conversations, a line each."""
-        if use.audience_id is not None:
-            raise ToolFailed(PRIVATE)
         page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
         lines = [
             f"{row.title or row.preview or row.id} ({row.message_count} messages, "
@@ -129,11 +132,10 @@ class ListSchedules(_Told):
 
     name = "list_schedules"
     description = "List what is scheduled and when it comes next."
+    is_private = True
 
     def tell(self, tx: ReadTx, use: Use) -> str:
         """Return what is scheduled, a line each."""
-        if use.audience_id is not None:
-            raise ToolFailed(PRIVATE)
         board = show_board(tx, person_id=use.person_id, limit=LISTED)
         lines = [
             f"{each.name}: {each.rule}, next in {span(each.due_at - tx.now)}" for each in board.schedules
@@ -148,11 +150,10 @@ class ListProcesses(_Told):
 
     name = "list_processes"
     description = "List the background processes that run."
+    is_private = True
 
     def tell(self, tx: ReadTx, use: Use) -> str:
         """Return what runs, a line each."""
-        if use.audience_id is not None:
-            raise ToolFailed(PRIVATE)
         board = show_board(tx, person_id=use.person_id, limit=LISTED)
         lines = [
             f"{each.id}. {each.command}, for {span(tx.now - each.started_at)}" for each in board.processes
