@@ -5,12 +5,14 @@ import importlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from keryx.agents.agent import Agent
+from keryx.agents.calling import Access
 from keryx.agents.guide import Guide
+from keryx.agents.model import ModelAgent, ModelChoice
 from keryx.clock import SystemClock
 from keryx.config import Configuration
 from keryx.errors import InvalidValue
@@ -26,9 +28,10 @@ from keryx.store.opening import open_database
 from keryx.tools.state import state_tools
 from keryx.tools.tool import Tool, Toolbox
 from keryx.transactions.program_session import enter_store
+from keryx.views.media import read_contents
 
 INDEX_LOOK_SECONDS = 60.0
-GUIDE = "the built-in guide (this version cannot talk to a model yet)"
+GUIDE = "the built-in guide (no model is set up)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +45,22 @@ class System:
     turns_max: int
     who: str
     """Who answers, as people are told."""
+    warm_up: Callable[[], Awaitable[None]]
+    """Loads what the first turn will need; worth calling once messages are taken in."""
+
+
+async def _nothing() -> None:
+    """Be ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """Who answers instead of the guide, and with which tools; a program that brings its own agent gives this."""
+    """Who answers, and with which tools; a program that brings its own agent gives this."""
 
     agent: Agent
     tools: Iterable[Tool] = ()
     who: str = "an agent of its own"
+    warm_up: Callable[[], Awaitable[None]] = _nothing
 
 
 @asynccontextmanager
@@ -75,7 +85,7 @@ async def open_system(
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
-            answers = answering or Answering(agent=Guide(), tools=state_tools(database), who=GUIDE)
+            answers = answering or _answering(configuration, database)
             async with tied(database, configuration.data_dir, desk.holder):
                 yield System(
                     desk=desk,
@@ -84,6 +94,7 @@ async def open_system(
                     adapters=adapters,
                     turns_max=configuration.turns_max,
                     who=answers.who,
+                    warm_up=answers.warm_up,
                 )
         finally:
             indexing.cancel()
@@ -108,16 +119,35 @@ async def serve(
             with suppress(NotImplementedError):  # where there are no signals, Ctrl-C raises
                 loop.add_signal_handler(number, ended.set)
         ready(system)
+        warming = asyncio.ensure_future(system.warm_up())
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(gateway.wait())]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in waits:
+            for task in (*waits, warming):
                 task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            await asyncio.gather(*waits, warming, return_exceptions=True)
             await gateway.stop()
+
+
+def _answering(configuration: Configuration, database: Database) -> Answering:
+    """Return the model agent, behind which the guide answers where no model is chosen."""
+    models = configuration.models
+    agent = ModelAgent(
+        ModelChoice(model=models.default, by_platform=models.by_platform, fallbacks=models.fallbacks),
+        Access(variables=models.variables, timeout_seconds=models.timeout_seconds),
+        otherwise=Guide(),
+        clock=SystemClock(),
+        read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),
+    )
+    return Answering(
+        agent=agent,
+        tools=state_tools(database),
+        who=models.default or GUIDE,
+        warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
+    )
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:

@@ -76,6 +76,21 @@ class WebhookSettings:
     """Signs both ways; None where none was given, and then the platform cannot start."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelsSettings:
+    """Which models answer, and how their providers are reached."""
+
+    default: str | None = None
+    """As ``provider:name``; None where nobody chose one."""
+    by_platform: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    fallbacks: tuple[str, ...] = ()
+    """Who is asked in turn where the chosen one does not answer."""
+    timeout_seconds: int = 120
+    """How long a model may be silent."""
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """The providers' own keys and addresses, from the environment and the profile's ``.env``."""
+
+
 class Explained(NamedTuple):
     """One setting as people see it: a secret's value is only whether it is set."""
 
@@ -96,13 +111,18 @@ class Configuration:
     project_file: Path | None
     database: str = field(repr=False)
     """A path or an address; it may hold a password."""
-    model: str | None
+    models: ModelsSettings
     timezone: str
     workspace: Path | None
     turns_max: int
     log: LogSettings
     webhook: WebhookSettings
     rows: tuple[Explained, ...] = field(repr=False)
+
+    @property
+    def model(self) -> str | None:
+        """The model that answers where nothing else is chosen."""
+        return self.models.default
 
     @property
     def profile(self) -> str:

@@ -41,6 +41,8 @@ PLANTED_IMPORTS = {
     "drivers: SQLite": ("drivers", "views/planted.py", "import apsw"),
     "drivers: the standard library's": ("drivers", "domain/planted.py", "import sqlite3"),
     "drivers: PostgreSQL": ("drivers", "store/tables/planted.py", "from psycopg import connect"),
+    "providers: the layer over them": ("providers", "agents/planted.py", "import pydantic_ai"),
+    "providers: one of them": ("providers", "agents/model.py", "from openai import OpenAI"),
     "tables": ("tables", "cli/planted.py", "from keryx.store import tables"),
     "pure domain: files": ("pure-domain", "domain/planted.py", "from pathlib import Path"),
     "pure domain: time": ("pure-domain", "domain/planted.py", "import time"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ from keryx.cli.main import main
 from tests.architecture.source import ROOT
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
-PROVIDERS = {"agents", "anthropic", "google", "mcp", "openai"}
+PROVIDERS = {"agents", "anthropic", "genai_prices", "google", "mcp", "openai", "pydantic_ai"}
 WEB = {"aiohttp", "fastapi", "httpx", "pydantic", "requests", "starlette", "uvicorn"}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
 
@@ -29,15 +30,21 @@ print("modules:", *{name.partition(".")[0] for name in sys.modules})
 """
 
 
-def modules_after(*arguments: str) -> set[str]:
+def modules_after(*arguments: str, **variables: str) -> set[str]:
     command = [sys.executable, "-c", LIST_MODULES, *arguments]
-    said = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+    environment = ENVIRONMENT | variables
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     return set(said.rpartition("modules: ")[2].split())
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_no_driver_provider_or_web_module_is_loaded_by(argument: str) -> None:
     assert modules_after(argument) & (DRIVERS | PROVIDERS | WEB) == set()
+
+
+def test_no_provider_is_loaded_while_the_guide_answers(tmp_path: Path) -> None:
+    loaded = modules_after("--print", "hello", KERYX_HOME=str(tmp_path))
+    assert loaded & PROVIDERS == set()
 
 
 def test_the_version_is_told_without_loading_the_command_table() -> None:

@@ -105,6 +105,37 @@ def test_the_stronger_source_wins_and_is_named(place: Place) -> None:
     assert place.load().project_file == place.project_file
 
 
+def test_models_are_chosen_by_platform_with_others_to_stand_in(place: Place) -> None:
+    text = """\
+model: openai:gpt-5
+models:
+  on: {telegram: "ollama:qwen3", matrix: none}
+  fallbacks: [anthropic:claude, openai:gpt-5]
+  timeout_seconds: 30
+"""
+    place.write(place.user_file, text)
+    models = place.load().models
+    assert (models.default, dict(models.by_platform)) == ("openai:gpt-5", {"telegram": "ollama:qwen3"})
+    assert (models.fallbacks, models.timeout_seconds) == (("anthropic:claude", "openai:gpt-5"), 30)
+    assert place.load(KERYX_MODELS_FALLBACKS="none").models.fallbacks == ()
+    for wrong in ("gpt-5", ":gpt-5", "openai:"):
+        with pytest.raises(InvalidValue, match="names no model; write it as provider:name"):
+            place.load(KERYX_MODEL=wrong)
+
+
+def test_the_providers_own_variables_are_taken_along_and_never_shown(place: Place) -> None:
+    place.write(place.secrets_file, "OPENAI_API_KEY='sk-file'\nexport GROQ_API_KEY=gsk # mine\nPATH=/x\n")
+    found = place.load(
+        OPENAI_API_KEY="sk-env", OLLAMA_BASE_URL="http://o/v1", KERYX_API_KEY="x", EMPTY_API_KEY=""
+    )
+    assert dict(found.models.variables) == {
+        "OPENAI_API_KEY": "sk-env",
+        "GROQ_API_KEY": "gsk",
+        "OLLAMA_BASE_URL": "http://o/v1",
+    }
+    assert "sk-" not in repr(found)
+
+
 def test_every_value_of_a_file_arrives(place: Place) -> None:
     place.write(
         place.user_file,
@@ -260,10 +291,10 @@ WRONG_FILES = {
     "a tab": ("scope:\n\tdm: chat\n", ":2: this is not YAML: "),
     "a control character": ("model: \x01\n", ": this is not YAML"),
     "too deep": ("[" * 5000, "this is not YAML"),
-    "twice": ("model: a\nturns_max: 2\nmodel: b\n", ":3: model stands in line 1 too; keep one"),
+    "twice": ("model: a:b\nturns_max: 2\nmodel: b:c\n", ":3: model stands in line 1 too; keep one"),
     "a key that is none": ("? [a]\n: b\n", ":1: a name is expected before the colon"),
     "a section with a value": (
-        "model: a\nscope: chat\n",
+        "model: a:b\nscope: chat\n",
         ":2: scope must hold settings by name: dm, group, thread",
     ),
     "a value with a section": ("model: {a: b}\n", ":1: model: one value is expected here, and more is given"),
@@ -523,10 +554,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("name", "value", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_what_would_not_load_is_not_written(place: Place, name: str, value: str, sentence: str) -> None:
-    place.write(place.user_file, "model: a\n")
+    place.write(place.user_file, "model: a:b\n")
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
         place.set(name, value)
-    assert place.user_file.read_text() == "model: a\n"
+    assert place.user_file.read_text() == "model: a:b\n"
 
 
 @pytest.mark.parametrize(
@@ -554,12 +585,12 @@ def test_a_failed_write_changes_nothing_and_leaves_nothing_behind(tmp_path: Path
 
 
 def test_a_link_to_the_file_stays_a_link(place: Place, tmp_path: Path) -> None:
-    place.write(tmp_path / "dotfiles.yaml", "model: a\n")
+    place.write(tmp_path / "dotfiles.yaml", "model: a:b\n")
     place.user_file.parent.mkdir(parents=True)
     place.user_file.symlink_to(tmp_path / "dotfiles.yaml")
-    place.set("model", "b")
+    place.set("model", "b:c")
     assert place.user_file.is_symlink()
-    assert (tmp_path / "dotfiles.yaml").read_text() == "model: b\n"
+    assert (tmp_path / "dotfiles.yaml").read_text() == "model: b:c\n"
 
 
 def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
@@ -567,8 +598,8 @@ def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
 ) -> None:
     monkeypatch.setenv("KERYX_HOME", str(place.home))
     monkeypatch.chdir(place.cwd)
-    place.write(place.project_file, "model: a\n")
-    assert load_config().model == "a"
+    place.write(place.project_file, "model: a:b\n")
+    assert load_config().model == "a:b"
     assert find_folders().user_file == place.user_file
 
 

@@ -53,6 +53,15 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A model as ``provider:name``, and the hashes of the system prompt and the list of tools it was given."""
+
+    model: str
+    prompt_hash: str
+    tools_hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepDone:
     """What came of a step: the results in the order of its calls, and what people said meanwhile."""
 
@@ -69,6 +78,9 @@ class Stage(Protocol):
 
     async def think(self, text: str) -> None:
         """Show a piece of what is thought before the answer."""
+
+    async def note_model(self, asked: Asked) -> None:
+        """Keep which model the turn asked, and with what; the last one counts."""
 
     async def act(self, step: NewMessage) -> StepDone:
         """Carry out the calls of an assistant's message, which is stored before any of them starts."""

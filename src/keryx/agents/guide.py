@@ -13,8 +13,9 @@ from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, ToolResultPart, text_of
 
 SETUP: Final = (
-    "No model answers here: I am only Keryx's built-in guide. This version cannot talk to a model yet; the next one "
-    "will, with `keryx config set model provider:name` and the provider's own key in the environment."
+    "No model answers here: I am only Keryx's built-in guide. To set one up, run `keryx config set model "
+    "provider:name` (openai:…, anthropic:…, google:…, ollama:… and others), put the provider's own key, such as "
+    "OPENAI_API_KEY, into the environment or the profile's .env, and start Keryx again."
 )
 ABILITIES: Final = (
     "Meanwhile everything else works: this conversation is kept, /search finds it again, /help lists the commands. "

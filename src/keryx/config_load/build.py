@@ -1,6 +1,6 @@
 """From the values that count to the configuration, and to the rows that explain it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +10,7 @@ from keryx.config import (
     Configuration,
     Explained,
     LogSettings,
+    ModelsSettings,
     Settings,
     WebhookSettings,
 )
@@ -27,7 +28,9 @@ from keryx.domain.source import ChatType
 from keryx.domain.toolset import ToolsetSettings
 
 
-def configuration_of(reading: Reading, folders: Folders, project_file: Path | None) -> Configuration:
+def configuration_of(
+    reading: Reading, folders: Folders, project_file: Path | None, *, variables: Mapping[str, str]
+) -> Configuration:
     """Return the configuration that ``reading`` found; it must have found no problem."""
     database = reading.of(table.DATABASE) or str(folders.data_dir / "keryx.db")
     workspace = reading.of(table.WORKSPACE)
@@ -38,7 +41,7 @@ def configuration_of(reading: Reading, folders: Folders, project_file: Path | No
         user_file=folders.user_file,
         project_file=project_file,
         database=database,
-        model=reading.of(table.MODEL),
+        models=_models(reading, variables),
         timezone=reading.of(table.TIMEZONE),
         workspace=None if workspace is None else Path(workspace),
         turns_max=reading.of(table.TURNS),
@@ -51,6 +54,20 @@ def configuration_of(reading: Reading, folders: Folders, project_file: Path | No
             secret=reading.of(table.WEBHOOK_SECRET),
         ),
         rows=tuple(_rows(reading, database)),
+    )
+
+
+def _models(reading: Reading, variables: Mapping[str, str]) -> ModelsSettings:
+    by_platform = {
+        found.named.chosen or "": reading.of(table.MODELS_ON, found.named.chosen)
+        for found in reading.chosen(table.MODELS_ON)
+    }
+    return ModelsSettings(
+        default=reading.of(table.MODEL),
+        by_platform=MappingProxyType({name: model for name, model in by_platform.items() if model}),
+        fallbacks=reading.of(table.MODELS_FALLBACKS),
+        timeout_seconds=reading.of(table.MODELS_TIMEOUT),
+        variables=MappingProxyType(dict(variables)),
     )
 
 

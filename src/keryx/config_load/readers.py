@@ -95,6 +95,23 @@ def platforms(raw: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check_platform(name.strip()) for name in given if name.strip()))
 
 
+def model_name(raw: Raw) -> str:
+    """Read the name of a model, ``provider:name``."""
+    name = text(raw)
+    provider, _, model = name.partition(":")
+    if not (provider.strip() and model.strip()):
+        raise InvalidValue(f"{name!r} names no model; write it as provider:name, such as openai:gpt-5")
+    return name
+
+
+def model_names(raw: Raw) -> tuple[str, ...]:
+    """Read a list of models; a text is split at its commas, and `none` is none."""
+    if raw is None or raw == NONE:
+        return ()
+    given = raw if isinstance(raw, tuple) else raw.split(",")
+    return tuple(dict.fromkeys(model_name(name.strip()) for name in given if name.strip()))
+
+
 def toolsets(raw: Raw) -> tuple[str, ...]:
     """Read a list of sets of tools; a text is split at its commas, and `none` is none."""
     if raw is None or raw == NONE:

@@ -10,12 +10,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeAlias, get_args
 
-from keryx.config import TURNS_MAX, WELCOME, LogFormat, LogLevel, LogSettings, WebhookSettings
+from keryx.config import TURNS_MAX, WELCOME, LogFormat, LogLevel, LogSettings, ModelsSettings, WebhookSettings
 from keryx.config_load import readers
 from keryx.config_load.readers import Reader, T, one_of, optional, whole
 from keryx.domain.busy import BUSY_MODES, BusyMode
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
+from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
 
 PREFIX = "KERYX_"
@@ -67,6 +68,7 @@ class Setting(Generic[T]):
 _RESET = ResetPolicy()
 _SCOPE = ScopeSettings()
 _LOG = LogSettings()
+_MODELS = ModelsSettings()
 _WEBHOOK = WebhookSettings()
 _HOUR = whole(0, 23)
 _IDLE = whole(1, IDLE_MINUTES_MAX)
@@ -90,9 +92,28 @@ DATABASE = Setting(
 )
 MODEL = Setting(
     name="model",
-    read=optional(readers.text),
+    read=optional(readers.model_name),
     default=None,
-    help="The model that will answer, as `provider:name`; in this version the offline guide always does.",
+    help="The model that answers, as `provider:name`; where none is set, the built-in guide does.",
+)
+MODELS_ON: Setting[str | None] = Setting(
+    name="models.on.<platform>",
+    read=optional(readers.model_name),
+    default=None,
+    chosen=check_platform,
+    help="The model that answers on a platform.",
+)
+MODELS_FALLBACKS: Setting[tuple[str, ...]] = Setting(
+    name="models.fallbacks",
+    read=readers.model_names,
+    default=(),
+    help="The models that are asked in turn where the chosen one does not answer; a list.",
+)
+MODELS_TIMEOUT = Setting(
+    name="models.timeout_seconds",
+    read=whole(1, 3_600),
+    default=_MODELS.timeout_seconds,
+    help="How long a model may be silent, before its first word and after any other.",
 )
 TIMEZONE = Setting(
     name="timezone", read=readers.zone, default=_RESET.zone, help="The IANA time zone of hours and dates."
@@ -257,7 +278,8 @@ WEBHOOK_SECRET = Setting(
 )
 
 TABLE: tuple[Setting[Any], ...] = (
-    *(PROFILE, DATABASE, MODEL, TIMEZONE, WORKSPACE, WELCOME_TEXT),
+    *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT),
+    *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),
     *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),

@@ -21,6 +21,7 @@ OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+_PROVIDERS_OWN = re.compile(rf"(?!{PREFIX})[A-Z][A-Z0-9_]*_(?:API_KEY|BASE_URL)")
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -52,6 +53,17 @@ def given_by_secrets(path: Path, user_file: Path) -> Iterator[Given | str]:
             said = list(_given(match[1], _unquoted(match[2]), origin=origin, user_file=user_file))
             # In a file of ours nobody else's variable begins like ours.
             yield from said or [f"{origin}: there is no setting {match[1]}; remove the line"]
+
+
+def provider_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return keys and addresses of model providers, under the names their own packages read.
+
+    Those of the environment win over those of the ``.env``, which must have been read without a problem.
+    """
+    matches = (_LINE.fullmatch(line) for line in _read_private(path).splitlines())
+    written = {match[1]: _unquoted(match[2]) for match in matches if match is not None}
+    found = {**written, **environ}
+    return {name: value for name, value in found.items() if _PROVIDERS_OWN.fullmatch(name) and value}
 
 
 def _given(variable: str, value: str, *, origin: str, user_file: Path) -> Iterator[Given | str]:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keryx.agents.agent import Brief, StepDone
+from keryx.agents.agent import Asked, Brief, StepDone
 from keryx.clock import SECOND, Micros
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
@@ -24,6 +24,7 @@ from keryx.transactions.record_step import (
     NotStarted,
     ask_approval,
     record_calls,
+    record_prompt,
     record_result,
     record_text,
     start_call,
@@ -63,6 +64,7 @@ class TurnStage:
         self.seen: tuple[int, ...] = ()
         """Messages that joined the turn; they count as answered by the next step or answer that commits."""
         self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
+        self._asked: Asked | None = None
         self._kept = 0
         self._kept_at: Micros = desk.clock.monotonic()
 
@@ -85,6 +87,24 @@ class TurnStage:
     async def think(self, text: str) -> None:
         """Show a piece of what is thought."""
         self._show("thinking", text)
+
+    async def note_model(self, asked: Asked) -> None:
+        """Store which model was asked and with what, unless that is stored."""
+        if asked == self._asked:
+            return
+        lease, turn_id = self._lease, self._turn_id
+        await self._desk.insist(
+            lambda tx: record_prompt(
+                tx,
+                lease,
+                turn_id=turn_id,
+                model=asked.model,
+                prompt_hash=asked.prompt_hash,
+                tools_hash=asked.tools_hash,
+            ),
+            what="a turn",
+        )
+        self._asked = asked
 
     async def act(self, step: NewMessage) -> StepDone:
         """Store the calls, carry them out, and return their results in the order of the calls."""

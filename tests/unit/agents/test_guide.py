@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keryx.agents.agent import Brief, StepDone, ToolOffer
+from keryx.agents.agent import Asked, Brief, StepDone, ToolOffer
 from keryx.agents.guide import ABILITIES, SETUP, Guide
 from keryx.domain.cover import Cover
 from keryx.domain.message import Message, NewMessage, Role, ToolCallPart, ToolResultPart, encode_parts
@@ -28,6 +28,9 @@ class Heard:
 
     async def think(self, text: str) -> None:
         raise AssertionError(text)
+
+    async def note_model(self, asked: Asked) -> None:
+        raise AssertionError(asked)
 
     async def act(self, step: NewMessage) -> StepDone:
         made = [part for part in step.parts if isinstance(part, ToolCallPart)]

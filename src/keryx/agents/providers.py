@@ -1,0 +1,263 @@
+"""Asks models of any provider, by pydantic-ai's model layer; the one module that loads providers' packages.
+
+One request, one answer: steps, tools and retries are the agent's, which records them; nothing here is tried twice.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+from pydantic_ai import messages as wire
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model, known_model_names
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings as WireSettings
+from pydantic_ai.tools import ToolDefinition
+
+from keryx.agents import failures
+from keryx.agents.calling import Access, CallFailed, Listener, Question
+from keryx.agents.conversation import Framing, answer_of, model_messages
+from keryx.domain.message import NewMessage, ThinkingPart
+from keryx.domain.settings import ModelSettings
+
+CHAT_OF: Final = {"openai": "openai-chat"}
+"""``openai`` is the chat API, which every compatible server speaks; ``openai-responses`` is OpenAI's other one."""
+FAMILIES: Final = ("openai", "google", "azure")
+"""Whose variables also go for names that begin so, such as ``openai-responses``."""
+NEAREST: Final = 3
+LIST_SECONDS: Final = 5.0
+COST_MICROS: Final = 1_000_000
+
+PROVIDERS: Final = (
+    *("anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "github", "google"),
+    *("google-cloud", "groq", "huggingface", "litellm", "mistral", "moonshotai", "ollama", "openai"),
+    *("openai-responses", "openrouter", "together", "vercel", "vllm", "xai", "zai"),
+)
+"""Those named to people who misspell one; whatever else pydantic-ai knows works as well."""
+
+
+class Providers:
+    """Asks models; each one's connections are kept until ``close``."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._models: dict[str, Model] = {}
+        self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def ask(self, model: str, question: Question, listener: Listener) -> NewMessage:
+        """Return the answer, whose pieces the listener has heard; raise ``CallFailed`` where there is none."""
+        used = await self._model(model)
+        heard = _Heard(listener)
+        try:
+            response = await self._stream(used, question, heard)
+        except (AgentRunError, UserError, TimeoutError) as error:
+            hint = await self._hint(model, used, error)
+            raise failures.failure_of(error, model, heard=heard.anything, hint=hint) from error
+        return _message(response, model, heard=heard.anything)
+
+    async def prepare(self, model: str) -> None:
+        """Load what the model needs; raise ``CallFailed`` where it cannot be asked."""
+        await self._model(model)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        self._models.clear()
+        await self._open.aclose()
+
+    async def _stream(self, model: Model, question: Question, heard: "_Heard") -> wire.ModelResponse:
+        parameters = ModelRequestParameters(function_tools=[_tool(offer) for offer in question.tools])
+        framing = Framing(
+            instructions=question.instructions,
+            context=question.context,
+            provider=model.system,
+            is_group=question.is_group,
+            request=question.request,
+        )
+        talk = model.prepare_messages(
+            model_messages(question.spoken, framing, media=question.media), parameters
+        )
+        settings = _settings(question)
+        async with (
+            asyncio.timeout(self._access.timeout_seconds) as patience,
+            model_request_stream(
+                model, talk, model_settings=settings, model_request_parameters=parameters
+            ) as stream,
+            aclosing(cast("AsyncIterator[Any]", aiter(stream))) as events,  # type: ignore[type-var]
+        ):
+            now = asyncio.get_running_loop().time
+            async for event in events:
+                patience.reschedule(now() + self._access.timeout_seconds)
+                await heard.hear(event)
+            return stream.get()
+
+    async def _model(self, name: str) -> Model:
+        """Return the model of this name; what it needs is loaded in a thread, because that takes a second or more."""
+        async with self._opening:
+            if name not in self._models:
+                made = await asyncio.to_thread(self._make, name)
+                await self._open.enter_async_context(made)
+                self._models[name] = made
+            return self._models[name]
+
+    def _make(self, name: str) -> Model:
+        provider, colon, model = name.partition(":")
+        if not (provider and colon and model):
+            raise CallFailed(f"{name!r} names no model; write it as provider:model, such as openai:gpt-5.")
+        provider = CHAT_OF.get(provider, provider)
+        try:
+            return infer_model(f"{provider}:{model}", self._provider)
+        except ValueError as error:
+            raise CallFailed(f"there is no provider {provider!r}. {_nearest(provider, PROVIDERS)}") from error
+        except ImportError as error:
+            raise CallFailed(
+                f"the package for {provider} is not installed; run: pip install 'pydantic-ai-slim[{provider}]'"
+            ) from error
+        except UserError as error:
+            if not self._has_key(provider):
+                raise CallFailed(f"there is no key for {provider}. {self._key_hint(provider)}") from error
+            raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
+
+    def _provider(self, name: str) -> Provider[Any]:
+        made_of = infer_provider_class(name)
+        takes = inspect.signature(made_of.__init__).parameters
+        given = {
+            field: value for field, value in self._variables_of(name).items() if field in takes and value
+        }
+        return made_of(**given)
+
+    def _variables_of(self, provider: str) -> Mapping[str, str | None]:
+        """Return the key and the address of a provider; what is not there, its package looks for itself."""
+        variables, family = self._access.variables, _family(provider)
+        key = variables.get(f"{family}_API_KEY")
+        if family == "GOOGLE":
+            key = key or variables.get("GEMINI_API_KEY")
+        return {"api_key": key, "base_url": variables.get(f"{family}_BASE_URL")}
+
+    def _has_key(self, provider: str) -> bool:
+        return bool(self._variables_of(provider)["api_key"])
+
+    @staticmethod
+    def _key_hint(provider: str) -> str:
+        return f"Set {_family(provider)}_API_KEY in the environment or in the profile's .env."
+
+    async def _hint(self, name: str, model: Model, error: Exception) -> str:
+        """Return what to do about a failure, where a name or a key is the matter."""
+        provider, _, wanted = name.partition(":")
+        if failures.concerns_key(error):
+            return self._key_hint(provider)
+        if failures.concerns_name(error):
+            return _nearest(wanted, await _listed(provider, model))
+        return ""
+
+
+class _Heard:
+    """Passes on what comes, and notes whether anything did."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.anything = False
+
+    async def hear(self, event: object) -> None:
+        match event:
+            case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
+                await self._say(text)
+            case wire.PartStartEvent(part=wire.TextPart(content=text)):
+                await self._say(text)
+            case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=str(text))):
+                await self._think(text)
+            case wire.PartStartEvent(part=wire.ThinkingPart(content=text)):
+                await self._think(text)
+            case _:
+                return
+
+    async def _say(self, text: str) -> None:
+        if text:
+            self.anything = True
+            await self._listener.say(text)
+
+    async def _think(self, text: str) -> None:
+        if text:
+            self.anything = True
+            await self._listener.think(text)
+
+
+def _message(response: wire.ModelResponse, model: str, *, heard: bool) -> NewMessage:
+    """Return the answer with what it used; an empty or unfinished one is a failure."""
+    parts = answer_of(response)
+    provider = model.partition(":")[0]
+    if response.finish_reason == "content_filter" and all(isinstance(part, ThinkingPart) for part in parts):
+        raise CallFailed(failures.FILTERED.format(provider=provider), heard=heard)
+    if response.finish_reason is None or response.state != "complete":
+        raise CallFailed(failures.UNFINISHED.format(model=model), may_pass=True, heard=heard)
+    if all(isinstance(part, ThinkingPart) for part in parts):
+        raise CallFailed(failures.EMPTY.format(model=model), may_pass=True, heard=heard)
+    usage = response.usage
+    return NewMessage(
+        role="assistant",
+        parts=parts,
+        input_tokens=usage.input_tokens,
+        cached_tokens=usage.cache_read_tokens,
+        output_tokens=usage.output_tokens,
+        cost_micros=_cost(response),
+        finish_reason=response.finish_reason,
+    )
+
+
+def _cost(response: wire.ModelResponse) -> int:
+    """Return what it cost by the price list that came with the packages; 0 where that does not know the model."""
+    try:
+        return round(response.cost().total_price * COST_MICROS)
+    except (LookupError, ValueError, AssertionError):
+        return 0
+
+
+def _tool(offer: Any) -> ToolDefinition:
+    return ToolDefinition(
+        name=offer.name, description=offer.description, parameters_json_schema=dict(offer.parameters)
+    )
+
+
+def _settings(question: Question) -> WireSettings:
+    wanted: ModelSettings = question.settings
+    # What fails is tried again by the agent, in view of everybody, and not by the provider's package.
+    settings = WireSettings(max_retries=0)
+    if question.tools and not question.may_call:
+        settings["tool_choice"] = "none"
+    if wanted.temperature is not None:
+        settings["temperature"] = wanted.temperature
+    if wanted.tokens_max is not None:
+        settings["max_tokens"] = wanted.tokens_max
+    if wanted.reasoning_effort is not None:
+        settings["thinking"] = False if wanted.reasoning_effort == "none" else wanted.reasoning_effort
+    if wanted.extra:
+        settings["extra_body"] = wanted.extra
+    return settings
+
+
+def _family(provider: str) -> str:
+    """Return how the variables of a provider begin."""
+    first = provider.partition("-")[0]
+    return (first if first in FAMILIES else provider).upper().replace("-", "_")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=NEAREST, cutoff=0.5) or list(known[:NEAREST])
+    return f"Did you mean {' or '.join(near)}?" if near else "Look up its name at the provider."
+
+
+async def _listed(provider: str, model: Model) -> list[str]:
+    """Return the models the provider says it has, or where it does not say, those known when Keryx was built."""
+    client = getattr(model, "client", None)
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            listed = [each.id async for each in client.models.list()]  # type: ignore[union-attr]
+    except Exception:  # noqa: BLE001 - a list to guess from is no reason to hide the failure itself
+        listed = []
+    return listed or [
+        known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")
+    ]

@@ -1,0 +1,114 @@
+"""What a scripted model does when it is asked: answers, in pieces and with faults of its own, or refusals.
+
+A reply is the same in every shape; how it looks on the wire is the business of ``openai`` and ``anthropic``. A piece is
+a word of text or thinking, the beginning of a call, or a bit of its arguments: faults count in pieces.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import dumps
+from typing import Literal, TypeAlias
+
+from keryx.domain.json_value import JsonValue
+
+ARGUMENTS_PIECE = 12
+"""How many characters of a call's arguments come at once."""
+
+PieceKind = Literal["thinking", "text", "call", "arguments"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call; ``arguments`` as a text are sent as they are, so that they can be broken."""
+
+    name: str
+    arguments: Mapping[str, JsonValue] | str = field(default_factory=dict)
+    call_id: str = "call_1"
+
+    @property
+    def text(self) -> str:
+        """The arguments as they are sent."""
+        return self.arguments if isinstance(self.arguments, str) else dumps(self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer, and what goes wrong in it, counted in pieces."""
+
+    text: str = ""
+    thinking: str = ""
+    signature: str = "signed"
+    """Anthropic's proof of the thinking."""
+    calls: Sequence[Call] = ()
+    input_tokens: int = 10
+    cached_tokens: int = 0
+    output_tokens: int = 5
+    finish: str | None = None
+    """Why it ended, in the shape's own word; None for what fits the reply."""
+    pause_seconds: float = 0.0
+    """Before every piece."""
+    cut_after: int | None = None
+    """The connection is closed after so many pieces."""
+    hang_after: int | None = None
+    """Nothing more comes after so many pieces, until the client goes or the server lets it."""
+    ends_early: bool = False
+    """The stream ends properly, without saying why the model stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An error instead of an answer; ``kind`` is the provider's own word for it."""
+
+    status: int
+    message: str = "refused"
+    kind: str | None = None
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request as it came."""
+
+    path: str
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    body: Mapping[str, JsonValue]
+
+    @property
+    def messages(self) -> list[dict[str, JsonValue]]:
+        """The conversation in it."""
+        messages = self.body.get("messages")
+        assert isinstance(messages, list), "a request without messages"
+        return [message for message in messages if isinstance(message, dict)]
+
+
+Answer: TypeAlias = Reply | Refusal
+Script: TypeAlias = Sequence[Answer] | Callable[[Asked], Answer]
+"""What is answered in turn, or how it follows from what was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The least that is sent: a bit of text, or the beginning of the call with this number."""
+
+    kind: PieceKind
+    text: str
+    call_no: int = 0
+
+
+def pieces(reply: Reply) -> Iterator[Piece]:
+    """Yield what is sent, in order."""
+    for word in _words(reply.thinking):
+        yield Piece(kind="thinking", text=word)
+    for word in _words(reply.text):
+        yield Piece(kind="text", text=word)
+    for number, call in enumerate(reply.calls):
+        yield Piece(kind="call", text=call.name, call_no=number)
+        for start in range(0, len(call.text), ARGUMENTS_PIECE):
+            piece = call.text[start : start + ARGUMENTS_PIECE]
+            yield Piece(kind="arguments", text=piece, call_no=number)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\s*\S+|\s+$", text)

@@ -1,0 +1,243 @@
+"""The server: one answer of the script for each request, on the wire of the path it came by.
+
+It speaks HTTP over a real socket on the loop of whoever starts it, keeps every request it got, and tells when it hangs
+and when a client went away, so that tests wait for events and not for time.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from json import dumps, loads
+from types import TracebackType
+from typing import Protocol
+
+import h11
+
+from keryx.domain.json_value import JsonValue
+from keryx.testing.model_server import anthropic, openai
+from keryx.testing.model_server.script import Answer, Asked, Piece, Refusal, Reply, Script, pieces
+
+READ_BYTES = 65_536
+JSON = [("content-type", "application/json")]
+STREAM = [("content-type", "text/event-stream"), ("transfer-encoding", "chunked")]
+OVER = Refusal(status=400, message="the script has ended", kind="script_ended")
+
+
+class Wire(Protocol):
+    """How a reply looks."""
+
+    streams: bool
+
+    def begin(self) -> Iterator[str]:
+        """Yield what comes before the first piece."""
+
+    def piece(self, piece: Piece) -> Iterator[str]:
+        """Yield a piece."""
+
+    def end(self) -> Iterator[str]:
+        """Yield what comes last."""
+
+    def whole(self) -> JsonValue:
+        """Return it all at once."""
+
+
+class _CutOff(Exception):
+    """The connection ends here, in the middle of an answer."""
+
+
+class ModelServer:
+    """Answers by a script while its block lasts."""
+
+    def __init__(self, script: Script = (), *, key: str | None = None, models: Sequence[str] = ()) -> None:
+        """Play ``script``; with ``key`` refuse any other, with ``models`` know only these."""
+        self._script = script
+        self._key = key
+        self._models = tuple(models)
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.requests: list[Asked] = []
+        """What it was asked to answer, in order."""
+        self.hangs = asyncio.Event()
+        """Set when it has begun to hang."""
+        self.may_go_on = asyncio.Event()
+        """Lets a hanging answer go on when set."""
+        self.left = asyncio.Event()
+        """Set when a client went away in the middle of an answer."""
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """The address of the machine; a client of Anthropic's is given this."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def openai_url(self) -> str:
+        """What a client of OpenAI's is given."""
+        return f"{self.url}/v1"
+
+    async def __aenter__(self) -> "ModelServer":
+        """Listen."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End every connection."""
+        assert self._server is not None
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(_Connection(self, reader, writer).serve())
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    def answer(self, asked: Asked) -> Answer:
+        """Return what the script says to a request."""
+        if self._key is not None and self._key not in (
+            asked.headers.get("authorization", "").removeprefix("Bearer "),
+            asked.headers.get("x-api-key"),
+        ):
+            return Refusal(status=401, message="Incorrect API key provided")
+        model = str(asked.body.get("model"))
+        if self._models and model not in self._models:
+            return Refusal(status=404, message=f"The model `{model}` does not exist")
+        self.requests.append(asked)
+        if callable(self._script):
+            return self._script(asked)
+        number = len(self.requests) - 1
+        return self._script[number] if number < len(self._script) else OVER
+
+    def list_models(self) -> JsonValue:
+        """Return the models it knows, in a shape that both kinds of client read."""
+        known: list[JsonValue] = [
+            {"id": name, "object": "model", "type": "model", "display_name": name} for name in self._models
+        ]
+        return {"object": "list", "data": known, "has_more": False}
+
+
+class _Connection:
+    """One connection: request after request until either side has enough."""
+
+    def __init__(
+        self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._server = server
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER)
+
+    async def serve(self) -> None:
+        try:
+            with suppress(ConnectionError, h11.RemoteProtocolError, _CutOff):
+                while (asked := await self._receive()) is not None:
+                    await self._respond(asked)
+                    self._http.start_next_cycle()
+        except asyncio.CancelledError:
+            self._writer.transport.abort()
+            raise
+        finally:
+            self._writer.close()
+            with suppress(ConnectionError):
+                await self._writer.wait_closed()
+
+    async def _receive(self) -> Asked | None:
+        head: h11.Request | None = None
+        body = b""
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                self._http.receive_data(await self._reader.read(READ_BYTES))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                assert head is not None, "a body has a head"
+                headers = {name.decode(): value.decode() for name, value in head.headers}
+                return Asked(path=head.target.decode(), headers=headers, body=loads(body or b"{}"))
+            else:
+                return None
+
+    async def _respond(self, asked: Asked) -> None:
+        path = asked.path.partition("?")[0]
+        if path == "/v1/models":
+            await self._send_whole(200, self._server.list_models())
+        elif path == openai.PATH:
+            await self._play(asked, openai.OpenAIWire, openai.refused)
+        elif path == anthropic.PATH:
+            await self._play(asked, anthropic.AnthropicWire, anthropic.refused)
+        else:
+            await self._send_whole(404, openai.refused(Refusal(status=404, message=f"no such path: {path}")))
+
+    async def _play(
+        self,
+        asked: Asked,
+        wire_of: Callable[[Reply, Mapping[str, JsonValue]], Wire],
+        refused: Callable[[Refusal], JsonValue],
+    ) -> None:
+        answer = self._server.answer(asked)
+        if isinstance(answer, Refusal):
+            after = answer.retry_after_seconds
+            headers = [] if after is None else [("retry-after", f"{after:g}")]
+            await self._send_whole(answer.status, refused(answer), headers)
+            return
+        wire = wire_of(answer, asked.body)
+        if wire.streams:
+            await self._stream(answer, wire)
+        else:
+            await self._send_whole(200, wire.whole())
+
+    async def _stream(self, reply: Reply, wire: Wire) -> None:
+        await self._send(h11.Response(status_code=200, headers=STREAM))
+        await self._send_text(wire.begin())
+        number = 0
+        await self._fault(reply, number)
+        for number, piece in enumerate(pieces(reply), start=1):
+            if reply.pause_seconds:
+                await asyncio.sleep(reply.pause_seconds)
+            await self._send_text(wire.piece(piece))
+            await self._fault(reply, number)
+        await self._send_text(wire.end())
+        await self._send(h11.EndOfMessage())
+
+    async def _fault(self, reply: Reply, number: int) -> None:
+        if reply.cut_after == number:
+            raise _CutOff
+        if reply.hang_after == number:
+            self._server.hangs.set()
+            gone = asyncio.create_task(self._reader.read(READ_BYTES))
+            let = asyncio.create_task(self._server.may_go_on.wait())
+            done, waiting = await asyncio.wait({gone, let}, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            if gone in done:
+                self._server.left.set()
+                raise _CutOff
+
+    async def _send_whole(
+        self, status: int, value: JsonValue, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        body = dumps(value).encode()
+        length = ("content-length", str(len(body)))
+        await self._send(h11.Response(status_code=status, headers=[*JSON, *headers, length]))
+        await self._send(h11.Data(data=body))
+        await self._send(h11.EndOfMessage())
+
+    async def _send_text(self, texts: Iterator[str]) -> None:
+        if text := "".join(texts):
+            await self._send(h11.Data(data=text.encode()))
+
+    async def _send(self, event: h11.Event) -> None:
+        try:
+            self._writer.write(self._http.send(event) or b"")
+            await self._writer.drain()
+        except ConnectionError:
+            self._server.left.set()
+            raise

@@ -1,0 +1,121 @@
+"""A stage that notes what is said and done on it, a brief to answer, and an agent on a scripted provider."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from keryx.agents.agent import Asked, Brief, StepDone, ToolOffer
+from keryx.agents.calling import Access
+from keryx.agents.guide import Guide
+from keryx.agents.model import ModelAgent, ModelChoice
+from keryx.clock import SECOND
+from keryx.domain.cover import Cover
+from keryx.domain.message import (
+    Message,
+    NewMessage,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    encode_parts,
+)
+from keryx.domain.part import Part
+from keryx.domain.prompt import ContextFacts
+from keryx.domain.settings import ModelSettings
+from keryx.domain.source import LOCAL_CLI, Source
+from keryx.domain.turn import TurnId, TurnPurpose
+from keryx.testing.clock import FakeClock
+from keryx.testing.model_server import ModelServer
+
+Shape = Literal["openai", "anthropic"]
+MODELS: Mapping[Shape, str] = {"openai": "openai:scripted", "anthropic": "anthropic:claude-scripted"}
+LOOK = ToolOffer(
+    name="look",
+    description="Look at something.",
+    parameters={"type": "object", "properties": {"at": {"type": "string"}}},
+    effect="pure",
+)
+
+
+@dataclass
+class Noted:
+    """A stage on which every call has the result "seen", and ``joined`` is said after the first step."""
+
+    joined: tuple[NewMessage, ...] = ()
+    said: list[str] = field(default_factory=list)
+    thought: list[str] = field(default_factory=list)
+    steps: list[NewMessage] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+
+    async def say(self, text: str) -> None:
+        self.said.append(text)
+
+    async def think(self, text: str) -> None:
+        self.thought.append(text)
+
+    async def note_model(self, asked: Asked) -> None:
+        self.asked.append(asked)
+
+    async def act(self, step: NewMessage) -> StepDone:
+        joined = () if self.steps else self.joined
+        self.steps.append(step)
+        calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
+        results = tuple(ToolResultPart(call_id=call.call_id, name=call.name, output="seen") for call in calls)
+        return StepDone(results=results, joined=joined)
+
+
+def message(seq: int, role: Role, *parts: Part) -> Message:
+    return Message(seq, "s", 0, seq, role, encode_parts(parts), None, None, None, 0, 0, 0, 0, None, 0)
+
+
+def brief(
+    *messages: Message | Cover,
+    purpose: TurnPurpose = "reply",
+    tools: Sequence[ToolOffer] = (LOOK,),
+    source: Source = LOCAL_CLI,
+    model: str | None = None,
+    model_settings: ModelSettings | None = None,
+) -> Brief:
+    return Brief(
+        turn_id=TurnId(1),
+        session_id="s",
+        purpose=purpose,
+        context=ContextFacts(source=source, session_id="s", started_at=0),
+        messages=messages or (message(1, "user", TextPart(text="What is there?")),),
+        tools=tools,
+        role="owner",
+        model=model,
+        model_settings=model_settings,
+    )
+
+
+def agent_of(
+    server: ModelServer,
+    shape: Shape = "openai",
+    *,
+    choice: ModelChoice | None = None,
+    clock: FakeClock | None = None,
+    timeout_seconds: float = 20.0,
+    key: str = "k",
+    sleeps: Callable[[float], None] = lambda _: None,
+) -> ModelAgent:
+    """Return an agent whose pauses are the clock's."""
+    clock = clock or FakeClock()
+
+    async def sleep(seconds: float) -> None:
+        sleeps(seconds)
+        clock.advance(round(seconds * SECOND))
+
+    variables = {
+        "OPENAI_API_KEY": key,
+        "OPENAI_BASE_URL": server.openai_url,
+        "ANTHROPIC_API_KEY": key,
+        "ANTHROPIC_BASE_URL": server.url,
+    }
+    return ModelAgent(
+        choice or ModelChoice(model=MODELS[shape]),
+        Access(variables=variables, timeout_seconds=timeout_seconds),
+        otherwise=Guide(),
+        clock=clock,
+        sleep=sleep,
+    )
