@@ -9,11 +9,13 @@ import re
 from typing import Any, overload
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+"""Made once: ``json.dumps`` would make one for every value."""
 
 
 def to_json(value: Any) -> str:
     """Return compact JSON in ASCII, in which NUL and lone surrogates are escapes."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def from_json(text: str) -> Any:

@@ -35,6 +35,7 @@ from keryx.store.tables.search import SegmentRow
 from keryx.views.search_plan import (
     LOOKUPS_MAX,
     PAGE,
+    Condition,
     Key,
     Plan,
     ScopeGroup,
@@ -66,6 +67,13 @@ class IndexReader:
     def __init__(self, tx: ReadTx, plan: Plan) -> None:
         self._tx = tx
         self._plan = plan
+        self._alternatives = [
+            list(in_order(alternative, plan.scopes)) for alternative in plan.query.words.nodes or (All(()),)
+        ]
+        """What each alternative asks for, in this order."""
+        self._terms = {
+            term for conditions in self._alternatives for each in conditions for term in whole_terms(each)
+        }
         self._chunks: dict[int, dict[int, Chunk]] = {}
         self._postings: dict[tuple[int, str], Posting] = {}
         self._prefixes: dict[tuple[int, str], Heap] = {}
@@ -181,9 +189,8 @@ class IndexReader:
         return intersect(docs, range(low))
 
     def _evaluate(self, segments: Sequence[SegmentRow]) -> list[tuple[SegmentRow, DocSet]]:
-        alternatives = self._plan.query.words.nodes or (All(()),)
-        self._look_up([each.segment_id for each in segments if each.doc_count <= MANY], alternatives)
-        found = [self._evaluate_all(alternative, segments) for alternative in alternatives]
+        self._look_up([each.segment_id for each in segments if each.doc_count <= MANY])
+        found = [self._evaluate_all(conditions, segments) for conditions in self._alternatives]
         filled: list[tuple[SegmentRow, DocSet]] = []
         for segment in segments:
             docs = unite([each[segment.segment_id] for each in found if segment.segment_id in each])
@@ -193,9 +200,11 @@ class IndexReader:
                 filled.append((segment, docs))
         return filled
 
-    def _evaluate_all(self, alternative: All, segments: Sequence[SegmentRow]) -> dict[int, DocSet]:
+    def _evaluate_all(
+        self, conditions: Sequence[Condition], segments: Sequence[SegmentRow]
+    ) -> dict[int, DocSet]:
         live: dict[int, DocSet] = {each.segment_id: everything(each.doc_count) for each in segments}
-        for condition in in_order(alternative, self._plan.scopes):
+        for condition in conditions:
             match condition:
                 case ScopeGroup():
                     live = _apply(live, self._scope(condition, list(live)), negated=condition.negated)
@@ -212,18 +221,13 @@ class IndexReader:
                 break
         return live
 
-    def _look_up(self, segment_ids: list[int], alternatives: Sequence[All]) -> None:
+    def _look_up(self, segment_ids: list[int]) -> None:
         """Read what all whole terms of the query hold in some segments, at once."""
-        terms = {
-            term
-            for alternative in alternatives
-            for condition in in_order(alternative, self._plan.scopes)
-            for term in whole_terms(condition)
-        }
         self._known = set(segment_ids)
         self._found = {}
-        for read in search.find_blocks(self._tx, segment_ids, list(terms)) if segment_ids and terms else ():
-            self._found.setdefault(read.term, []).append(read)
+        if segment_ids and self._terms:
+            for read in search.find_blocks(self._tx, segment_ids, list(self._terms)):
+                self._found.setdefault(read.term, []).append(read)
 
     def _find_blocks(self, segment_ids: Iterable[int], terms: Iterable[str]) -> list[search.FoundBlock]:
         """Return for each segment and term the block that holds the term, if any does."""

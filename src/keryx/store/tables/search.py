@@ -282,7 +282,7 @@ def list_columns_of(tx: ReadTx, segment_ids: Collection[int]) -> list[tuple[int,
 def find_blocks(tx: ReadTx, segment_ids: Sequence[int], terms: Sequence[str]) -> list[FoundBlock]:
     """Return for each segment and term the block that holds the term, if any does."""
     rows = tx.rows("search.find_blocks", segments=to_json(segment_ids), terms=to_json(terms))
-    return [FoundBlock(*row) for row in rows]
+    return list(map(FoundBlock._make, rows))
 
 
 def find_blocks_between(
