@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from keryx.agents.agent import Agent
 from keryx.agents.calling import Access
@@ -25,8 +26,15 @@ from keryx.platforms.adapter import Adapter
 from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.tools.addresses import Reach
+from keryx.tools.fetch import FetchUrl
+from keryx.tools.files import file_tools
+from keryx.tools.finding import finding_tools
+from keryx.tools.results import ReadResult
 from keryx.tools.state import state_tools
+from keryx.tools.terminal import Terminal
 from keryx.tools.tool import Tool, Toolbox
+from keryx.tools.workspace import Workspaces
 from keryx.transactions.program_session import enter_store
 from keryx.views.media import read_contents
 
@@ -144,10 +152,26 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=state_tools(database),
+        tools=[*state_tools(database), *_work_tools(configuration, database)],
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
+
+
+def _work_tools(configuration: Configuration, database: Database) -> list[Tool]:
+    """Return the tools that work with files, commands and the web."""
+    settings = configuration.tools
+    workspaces = Workspaces(
+        default=configuration.workspace or Path.cwd(),
+        kept_out=(configuration.config_dir, configuration.data_dir),
+    )
+    return [
+        *file_tools(workspaces),
+        *finding_tools(workspaces),
+        Terminal(workspaces, environment=settings.environment, profile=configuration.profile),
+        FetchUrl(Reach(private=settings.fetch_private, allowed=frozenset(settings.fetch_allow))),
+        ReadResult(database),
+    ]
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:

@@ -91,6 +91,18 @@ class ModelsSettings:
     """The providers' own keys and addresses, from the environment and the profile's ``.env``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsSettings:
+    """What tools may reach."""
+
+    fetch_private: bool = False
+    """Whether pages are fetched from private networks."""
+    fetch_allow: tuple[str, ...] = ()
+    """Hosts from which they are, wherever these are."""
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """The variables that commands see: none that looks like a secret, unless it was named."""
+
+
 class Explained(NamedTuple):
     """One setting as people see it: a secret's value is only whether it is set."""
 
@@ -114,6 +126,8 @@ class Configuration:
     models: ModelsSettings
     timezone: str
     workspace: Path | None
+    """Where conversations work that name no folder; None for where Keryx was started."""
+    tools: ToolsSettings
     turns_max: int
     log: LogSettings
     webhook: WebhookSettings

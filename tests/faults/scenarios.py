@@ -7,6 +7,7 @@ from keryx.config import Settings
 from keryx.domain.access import Grant
 from keryx.domain.archive import Archive, MessageLine, SessionLine
 from keryx.domain.command import ParsedCommand, parse_command
+from keryx.domain.long_result import LongResult
 from keryx.domain.message import TextPart, text_message
 from keryx.domain.outbox import Rejected, Sent
 from keryx.domain.person import PersonId
@@ -61,6 +62,7 @@ RESETTING = Settings(reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_m
 NEW_GRANT = Grant(role="guest", kind="command", name="new")
 PAIRING = Settings(pairing_platforms=frozenset({"telegram"}))
 NEW = Personality(name="dry", text="Speak dryly.")
+LONG = LongResult(text="tea " * 5_000)
 REPLY = finish_turn.Reply(message=text_message("assistant", "done"))
 ARCHIVE = Archive(
     session=SessionLine(id="20200101_000000_0000abcd", source=LOCAL_CLI, started_at=1, last_active_at=2),
@@ -202,6 +204,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "record_step.record_result": lambda tx, w, _ids: record_step.record_result(
         tx, w.running.lease, turn_id=w.running.turn_id, result=result_message("c")
+    ),
+    "record_step.record_result: long": lambda tx, w, _ids: record_step.record_result(
+        tx, w.running.lease, turn_id=w.running.turn_id, result=result_message("c"), whole=LONG
     ),
     "record_step.record_text": lambda tx, w, _ids: record_step.record_text(
         tx, w.running.lease, turn_id=w.running.turn_id, start=0, text="So"
@@ -472,6 +477,7 @@ PARTS: frozenset[str] = frozenset(
         "idle_session.lock_idle",
         "idle_session.require_idle",
         "idle_session.require_owner",
+        "keep_blobs.keep_result",
         "manage_access.require_owner",
         "pair_stranger.redeem",
         "run_command.show_help",

@@ -10,7 +10,8 @@ import pytest
 
 from keryx.config import Configuration, WebhookSettings
 from keryx.config_load import find_folders, load_config, set_value
-from keryx.config_load.table import TABLE, Setting
+from keryx.config_load.setting import Setting
+from keryx.config_load.table import TABLE
 from keryx.config_load.writing import replace_file
 from keryx.domain.reset import ResetPolicy
 from keryx.domain.settings import Personality
@@ -400,7 +401,14 @@ def test_files_in_another_encoding_are_named(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["database: x.db", "pairing: [telegram]", "toolsets: {guest: all}", "webhook: {host: 0.0.0.0}"]
+    "line",
+    [
+        "database: x.db",
+        "pairing: [telegram]",
+        "toolsets: {guest: all}",
+        "webhook: {host: 0.0.0.0}",
+        "tools: {fetch: {private: true}}",
+    ],
 )
 def test_a_project_cannot_lead_conversations_elsewhere(place: Place, line: str) -> None:
     place.write(place.project_file, line + "\n")
@@ -417,6 +425,60 @@ def test_a_folder_that_may_not_be_looked_into_holds_no_project(place: Place, tmp
 def test_a_workspace_counts_from_the_file_it_stands_in(place: Place) -> None:
     place.write(place.project_file, "workspace: here\n")
     assert place.load().workspace == place.project / "here"
+
+
+@pytest.mark.parametrize("path", ["..", "/", "~/x", "link"])
+def test_a_project_s_workspace_lies_in_the_project(place: Place, path: str) -> None:
+    """Whoever wrote the project could otherwise let tools read everything."""
+    place.write(place.project_file, f"workspace: {path}\n")
+    (place.project / "link").symlink_to("/")
+    [problem] = place.problems()
+    assert problem == (
+        f"{place.project_file}:1: workspace: a project's lies in the project; write any other into {place.user_file}"
+    )
+    place.write(place.project_file, "workspace: none\n")
+    assert place.load().workspace is None
+
+
+def test_what_tools_may_reach_is_the_owner_s_to_say(place: Place) -> None:
+    tools = place.load().tools
+    assert (tools.fetch_private, tools.fetch_allow) == (False, ())
+    place.write(
+        place.user_file,
+        "tools:\n  fetch: {private: true, allow: [NAS.local, 10.0.0.1]}\n  terminal: {variables: [MY_TOKEN]}\n",
+    )
+    tools = place.load(MY_TOKEN="m", YOUR_TOKEN="y").tools
+    assert (tools.fetch_private, tools.fetch_allow) == (True, ("nas.local", "10.0.0.1"))
+    assert {"MY_TOKEN"} == {"MY_TOKEN", "YOUR_TOKEN"} & set(tools.environment)
+    with pytest.raises(InvalidValue, match="'http://a' is no host"):
+        place.load(KERYX_TOOLS_FETCH_ALLOW="http://a")
+    with pytest.raises(InvalidValue, match="'A=1' is no variable"):
+        place.load(KERYX_TOOLS_TERMINAL_VARIABLES="A=1")
+    assert place.load(KERYX_TOOLS_FETCH_ALLOW="none").tools.fetch_allow == ()
+
+
+def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None:
+    secrets = (
+        "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_PAT", "PGPASSWORD", "MY_PASSPHRASE",
+        "GOOGLE_APPLICATION_CREDENTIALS", "API_KEYS", "npm_config_token", "KERYX_WEBHOOK_SECRET",
+    )  # fmt: skip
+    plain = {
+        "PATH": "/bin",
+        "HOME": "/home/ana",
+        "SSH_AUTH_SOCK": "/s",
+        "KEYBOARD": "de",
+        "MONKEY": "x",
+        "PATTERN": "x",
+    }
+    given = dict.fromkeys(secrets, "whsec_x") | plain
+    found = place.load(
+        **given, KERYX_MODEL="a:b", DATABASE_URL="postgres://ana:tea@h/x", HOMEPAGE="http://h/a:b@c"
+    ).tools
+    assert dict(found.environment) == plain | {
+        "HOMEPAGE": "http://h/a:b@c",
+        "KERYX_HOME": place.environ["KERYX_HOME"],
+    }
+    assert "whsec" not in repr(found)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])

@@ -83,7 +83,7 @@ def _load(environ: Mapping[str, str], cwd: Path, folders: Folders, *, user_text:
     if reading.problems:
         raise InvalidValue("\n".join(reading.problems))
     variables = provider_variables(environ, folders.secrets_file)
-    return configuration_of(reading, folders, project_file, variables=variables)
+    return configuration_of(reading, folders, project_file, variables=variables, environ=environ)
 
 
 def _take_file(reading: Reading, path: Path, source: Source, *, text: str | None = None) -> None:

@@ -12,13 +12,16 @@ from keryx.config import (
     LogSettings,
     ModelsSettings,
     Settings,
+    ToolsSettings,
     WebhookSettings,
 )
-from keryx.config_load import table
+from keryx.config_load import table, tool_rows
 from keryx.config_load.folders import Folders
 from keryx.config_load.readers import NONE, busy_place, reset_place, toolset_place
+from keryx.config_load.setting import Setting
 from keryx.config_load.sources import Reading
-from keryx.config_load.table import TABLE, Setting
+from keryx.config_load.table import TABLE
+from keryx.config_load.variables import program_variables
 from keryx.domain.busy import BusyMode
 from keryx.domain.person import Role
 from keryx.domain.reset import ResetPolicies, ResetPolicy
@@ -29,7 +32,12 @@ from keryx.domain.toolset import ToolsetSettings
 
 
 def configuration_of(
-    reading: Reading, folders: Folders, project_file: Path | None, *, variables: Mapping[str, str]
+    reading: Reading,
+    folders: Folders,
+    project_file: Path | None,
+    *,
+    variables: Mapping[str, str],
+    environ: Mapping[str, str],
 ) -> Configuration:
     """Return the configuration that ``reading`` found; it must have found no problem."""
     database = reading.of(table.DATABASE) or str(folders.data_dir / "keryx.db")
@@ -44,6 +52,7 @@ def configuration_of(
         models=_models(reading, variables),
         timezone=reading.of(table.TIMEZONE),
         workspace=None if workspace is None else Path(workspace),
+        tools=_tools(reading, environ),
         turns_max=reading.of(table.TURNS),
         log=LogSettings(level=reading.of(table.LOG_LEVEL), format=reading.of(table.LOG_FORMAT)),
         webhook=WebhookSettings(
@@ -54,6 +63,15 @@ def configuration_of(
             secret=reading.of(table.WEBHOOK_SECRET),
         ),
         rows=tuple(_rows(reading, database)),
+    )
+
+
+def _tools(reading: Reading, environ: Mapping[str, str]) -> ToolsSettings:
+    named = reading.of(tool_rows.TERMINAL_VARIABLES)
+    return ToolsSettings(
+        fetch_private=reading.of(tool_rows.FETCH_PRIVATE),
+        fetch_allow=reading.of(tool_rows.FETCH_ALLOW),
+        environment=MappingProxyType(program_variables(environ, named=named)),
     )
 
 

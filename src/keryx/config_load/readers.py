@@ -25,6 +25,8 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _STORE = re.compile(r"(postgres|postgresql|sqlite)://")
 _PASSWORD = re.compile(r"(?<=://)([^:/?#@]*):.*(?=@)|(?<=password=)[^&]*")
+_HOST = re.compile(r"[\w.:-]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -118,6 +120,32 @@ def toolsets(raw: Raw) -> tuple[str, ...]:
         return ()
     given = raw if isinstance(raw, tuple) else raw.split(",")
     return tuple(dict.fromkeys(check_toolset(name.strip()) for name in given if name.strip()))
+
+
+def hosts(raw: Raw) -> tuple[str, ...]:
+    """Read a list of hosts, in small letters; a text is split at its commas, and `none` is none."""
+    return tuple(dict.fromkeys(_host(name) for name in _names(raw)))
+
+
+def variables(raw: Raw) -> tuple[str, ...]:
+    """Read a list of environment variables; a text is split at its commas, and `none` is none."""
+    for name in _names(raw):
+        if not _VARIABLE.fullmatch(name):
+            raise InvalidValue(f"{name!r} is no variable; write its name alone, such as GITHUB_TOKEN")
+    return tuple(dict.fromkeys(_names(raw)))
+
+
+def _names(raw: Raw) -> list[str]:
+    if raw is None or raw == NONE:
+        return []
+    given = raw if isinstance(raw, tuple) else raw.split(",")
+    return [name.strip() for name in given if name.strip()]
+
+
+def _host(name: str) -> str:
+    if not _HOST.fullmatch(name):
+        raise InvalidValue(f"{name!r} is no host; write its name or address alone, such as nas.local")
+    return name.lower()
 
 
 def store_address(raw: Raw) -> str:

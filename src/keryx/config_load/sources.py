@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from keryx.config_load.readers import Raw, T
-from keryx.config_load.table import Named, Setting
+from keryx.config_load.setting import Setting
+from keryx.config_load.table import Named
 from keryx.errors import InvalidValue
 
 SourceKind = Literal["project", "user", "secrets", "environment"]
@@ -86,7 +87,15 @@ class Reading:
         self._refuse(source, given)
         if setting.chosen is not None:
             setting.chosen(given.named.chosen or "")
-        return setting.resolved(setting.read(given.raw), source.folder)
+        value = setting.resolved(setting.read(given.raw), source.folder)
+        if source.kind == "project" and setting.is_path and isinstance(value, str):
+            self._keep_inside(value, source.folder)
+        return value
+
+    def _keep_inside(self, path: str, folder: Path) -> None:
+        # Whoever wrote a project's file could otherwise open the whole disk to the tools of who runs Keryx in it.
+        if not Path(path).resolve().is_relative_to(folder.resolve()):
+            raise InvalidValue(f"a project's lies in the project; write any other into {self._user_file}")
 
     def _refuse(self, source: Source, given: Given) -> None:
         setting = given.named.setting

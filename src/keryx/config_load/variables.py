@@ -7,12 +7,13 @@ An empty variable counts as none. Variables that begin like ours and mean someth
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from keryx.config_load.folders import HOME_VARIABLE
+from keryx.config_load.setting import PREFIX
 from keryx.config_load.sources import Given
-from keryx.config_load.table import PREFIX, VARIABLES, Named, chosen_family, nearest_variable
+from keryx.config_load.table import VARIABLES, Named, chosen_family, nearest_variable
 from keryx.errors import InvalidValue
 
 OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
@@ -22,6 +23,10 @@ _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _PROVIDERS_OWN = re.compile(rf"(?!{PREFIX})[A-Z][A-Z0-9_]*_(?:API_KEY|BASE_URL)")
+_SECRET = re.compile(
+    r"(?:^|_)(?:API_?)?KEYS?(?:_|$)|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?:_|$)"
+)
+_PASSWORD = re.compile(r"://[^/?#@\s]*:[^/?#@\s]*@")
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -64,6 +69,23 @@ def provider_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]
     written = {match[1]: _unquoted(match[2]) for match in matches if match is not None}
     found = {**written, **environ}
     return {name: value for name, value in found.items() if _PROVIDERS_OWN.fullmatch(name) and value}
+
+
+def program_variables(environ: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
+    """Return what the commands that tools run see of the environment.
+
+    Nothing whose name or value looks like a secret, unless it is ``named``, and of ours only where our folders are.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in named
+        or not (_is_secret(name, value) or (name.startswith(PREFIX) and name != HOME_VARIABLE))
+    }
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return bool(_SECRET.search(name.upper()) or _PASSWORD.search(value))
 
 
 def _given(variable: str, value: str, *, origin: str, user_file: Path) -> Iterator[Given | str]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from keryx.config_load.readers import Raw
+from keryx.config_load.setting import Setting
 from keryx.config_load.sources import Given
-from keryx.config_load.table import TREE, Named, Setting, Tree, unknown_key
+from keryx.config_load.table import TREE, Named, Tree, unknown_key
 from keryx.errors import InvalidValue
 
 _NULL = "tag:yaml.org,2002:null"

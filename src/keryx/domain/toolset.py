@@ -1,7 +1,7 @@
 """Which tools an agent is given: named sets of them, by the role of whom it speaks with and the platform that is on.
 
 What the owner granted in the store decides over the configuration, and that over what holds without both. Nothing
-that reaches a shell is given on a messaging platform unless it is named there.
+that reaches a shell, or the owner's files, is given on a messaging platform unless it is named there.
 """
 
 import re
@@ -16,19 +16,27 @@ from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
 
 ALL: Final = "all"
-"""Every set, but on a messaging platform not the terminal."""
+"""Every set, but on a messaging platform not the terminal and not the files."""
 STATE: Final = "state"
 """Tools that read the person's own conversations, schedules and processes."""
 MEMORY: Final = "memory"
 """Tools that keep notes for later conversations."""
 TERMINAL: Final = "terminal"
 """Tools that reach a shell."""
+FILES: Final = "files"
+"""Tools that read and write files in the workspace."""
+WEB: Final = "web"
+"""Tools that read pages of others."""
+RESULTS: Final = "results"
+"""Tools that read on in a long result: given where anything else is."""
 GENERAL: Final = "general"
 """Tools that name no set of their own."""
 
 DEFAULTS: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
     {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY}), "guest": frozenset()}
 )
+
+_AT_HOME: Final = frozenset({TERMINAL, FILES})
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -67,8 +75,8 @@ def may_use_toolset(
     if verdict is not None:
         return verdict
     given = settings.given(role=role, platform=platform)
-    reaches_shell = toolset == TERMINAL and platform not in OWN_SURFACES
-    return toolset in given or (ALL in given and not reaches_shell)
+    reaches_home = toolset in _AT_HOME and platform not in OWN_SURFACES
+    return toolset in given or (ALL in given and not reaches_home)
 
 
 def check_toolset(name: str) -> str:

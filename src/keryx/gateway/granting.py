@@ -1,7 +1,7 @@
 """Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes."""
 
 from keryx.agents.agent import ToolOffer
-from keryx.domain.toolset import MEMORY, ToolsetSettings, may_use_toolset
+from keryx.domain.toolset import MEMORY, RESULTS, ToolsetSettings, may_use_toolset
 from keryx.domain.turn import TurnPurpose
 from keryx.tools.tool import Toolbox
 from keryx.views.turn import TurnView
@@ -16,6 +16,8 @@ def tools_for(
     def is_given(offer: ToolOffer) -> bool:
         if silent and offer.toolset != MEMORY:
             return False
+        if offer.toolset == RESULTS:
+            return any(is_given(other) for other in toolbox.offers() if other.toolset != RESULTS)
         return may_use_toolset(
             toolsets, view.grants, role=view.role, platform=view.platform, toolset=offer.toolset
         )

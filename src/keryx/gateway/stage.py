@@ -12,6 +12,7 @@ from dataclasses import replace
 from keryx.agents.agent import Asked, Brief, StepDone
 from keryx.clock import SECOND, Micros
 from keryx.domain.json_value import JsonValue
+from keryx.domain.long_result import long_result
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.turn import StepEffect, must_record_start
 from keryx.errors import StoreUnavailable
@@ -156,7 +157,7 @@ class TurnStage:
         for each, result in zip(runnable, await asyncio.gather(*map(self._call, runnable)), strict=True):
             results[each.call.call_id] = result
         for each in to_ask:
-            await self._ask(each)
+            results[each.call.call_id] = await self._ask(each)
         return results
 
     async def _call(self, each: OpenCall) -> ToolResultPart:
@@ -193,13 +194,19 @@ class TurnStage:
             return await self._record(call, "The tool failed; the log says why.", is_error=True)
         return await self._record(call, output, is_error=False)
 
-    async def _ask(self, each: OpenCall) -> None:
-        """Put the question to the person and let the turn wait; one that is asked already just waits."""
+    async def _ask(self, each: OpenCall) -> ToolResultPart:
+        """Put the question to the person and let the turn wait; one that is asked already just waits.
+
+        Returns only where there is nothing to ask about, because the call is wrong in itself: with that as its result.
+        """
         call = each.call
         tool = self._toolbox.find(call.name)
         assert tool is not None, "only known tools have the effect 'ask'"
         lease, turn_id, ids = self._lease, self._turn_id, self._desk.ids
-        question = tool.question(self._use(call, key=call.call_id))
+        try:
+            question = tool.question(self._use(call, key=call.call_id))
+        except ToolFailed as failure:
+            return await self._record(call, str(failure), is_error=True)
         await self._desk.insist(
             lambda tx: ask_approval(
                 tx, lease, turn_id=turn_id, call_id=call.call_id, question=question, ids=ids
@@ -209,11 +216,13 @@ class TurnStage:
         raise TurnWaits
 
     async def _record(self, call: ToolCallPart, output: JsonValue, *, is_error: bool) -> ToolResultPart:
-        result = ToolResultPart(call_id=call.call_id, name=call.name, output=output, is_error=is_error)
+        whole = long_result(output)
+        shown = output if whole is None else whole.shown
+        result = ToolResultPart(call_id=call.call_id, name=call.name, output=shown, is_error=is_error)
         message = NewMessage(role="tool", parts=(result,))
         lease, turn_id = self._lease, self._turn_id
         await self._desk.insist(
-            lambda tx: record_result(tx, lease, turn_id=turn_id, result=message), what="a turn"
+            lambda tx: record_result(tx, lease, turn_id=turn_id, result=message, whole=whole), what="a turn"
         )
         return result
 
@@ -225,6 +234,7 @@ class TurnStage:
             person_id=self._view.person_id,
             audience_id=self._view.audience_id,
             key=key,
+            workspace=self._view.context.workspace,
         )
 
     def _with_effects(self, step: NewMessage) -> NewMessage:

@@ -24,6 +24,8 @@ class Use:
     audience_id: int | None
     """Who else reads the answer; None in a private conversation."""
     key: str
+    workspace: str | None = None
+    """The folder the session works in, where it has one of its own."""
 
     def text(self, name: str) -> str:
         """Return an argument that must be a text with something in it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from keryx.domain.approval import APPROVAL_LIFETIME
 from keryx.domain.lease import Lease
+from keryx.domain.long_result import LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.route import Address
 from keryx.domain.turn import StepEffect, TurnId, moves_last_activity
@@ -19,6 +20,7 @@ from keryx.store.tables import approvals, feed, leases, outbox, turns
 from keryx.transactions.append_message import Appended, append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.hold_turn import hold_turn
+from keryx.transactions.keep_blobs import keep_result
 
 UNDECLARED: StepEffect = "once"
 """What a call is taken for whose effect nobody stated: it is never run twice."""
@@ -83,14 +85,18 @@ def start_call(tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str) -> Starte
     return Started(idempotency_key=step.idempotency_key)
 
 
-def record_result(tx: Tx, lease: Lease, *, turn_id: TurnId, result: NewMessage) -> Appended | AlreadyEnded:
-    """Store a call's one result; a second one is dropped."""
+def record_result(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, result: NewMessage, whole: LongResult | None = None
+) -> Appended | AlreadyEnded:
+    """Store a call's one result, and what it was cut from, if it was; a second one is dropped."""
     part = result.parts[0] if len(result.parts) == 1 else None
     if result.role != "tool" or not isinstance(part, ToolResultPart):
         raise InvalidValue("A call's result is a message of role 'tool' with one ToolResultPart.")
     hold_turn(tx, lease, turn_id=turn_id)
     if turns.get_step(tx, turn_id=turn_id, call_id=part.call_id).result_seq is not None:
         return AlreadyEnded()
+    if whole is not None:
+        keep_result(tx, lease.session_id, whole)
     appended = append_held(tx, lease, result, turn_id=turn_id)
     turns.end_step(tx, turn_id=turn_id, call_id=part.call_id, state="done", result_seq=appended.seq)
     feed.add_event(tx, lease.session_id, "step", turn_id)

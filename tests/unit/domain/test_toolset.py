@@ -40,6 +40,16 @@ def test_a_terminal_is_given_to_the_owner_at_home_and_on_a_messaging_platform_on
     assert not given("owner", "terminal", settings=named, platform="signal")
 
 
+def test_the_owner_s_files_are_given_like_a_terminal_and_the_web_like_anything_else() -> None:
+    assert given("owner", "files", platform="local")
+    assert not given("owner", "files", platform="telegram")
+    named = ToolsetSettings(by_role={"owner": frozenset({"all", "files"})})
+    assert given("owner", "files", settings=named)
+    assert not given("owner", "terminal", settings=named)
+    assert given("owner", "web")
+    assert not given("member", "web")
+
+
 def test_a_platform_of_a_role_wins_over_the_role() -> None:
     settings = ToolsetSettings(
         by_role={"member": frozenset({"general"})},

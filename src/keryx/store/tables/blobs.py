@@ -37,6 +37,12 @@ def find_blob(tx: ReadTx, hash: str) -> Blob | None:  # noqa: A002 - named as th
     return None if row is None else Blob._make(row)
 
 
+def find_held(tx: ReadTx, hash: str, *, holder: str) -> Blob | None:  # noqa: A002 - named as the column
+    """Return a content that ``holder`` needs, or None."""
+    row = tx.row("blobs.find_held", hash=hash, holder=holder)
+    return None if row is None else Blob._make(row)
+
+
 def add_ref(tx: Tx, *, hash: str, holder: str) -> None:  # noqa: A002 - named as the column
     """Note that ``holder`` needs a content; again is no change."""
     tx.run("blobs.add_ref", hash=hash, holder=holder)

@@ -8,6 +8,13 @@ ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at
 -- One content; the bytes are there only where the store itself keeps them.
 SELECT hash, media_type, size_bytes, data, created_at FROM blobs WHERE hash = :hash
 
+-- name: blobs.find_held
+-- One content, if a holder needs it.
+SELECT b.hash, b.media_type, b.size_bytes, b.data, b.created_at
+FROM blob_refs r
+JOIN blobs b ON b.hash = r.hash
+WHERE r.hash = :hash AND r.holder = :holder
+
 -- name: blobs.add_ref
 -- Somebody needs the content; again is no change.
 INSERT INTO blob_refs (hash, holder) VALUES (:hash, :holder) ON CONFLICT (hash, holder) DO NOTHING

@@ -1,0 +1,186 @@
+"""Runs a program to its end, or ends it: with everything it started, when its time is up or its task is cancelled.
+
+A program gets a process group of its own, and nothing of that group outlives the call. What left the group by itself
+(a daemon) is out of reach.
+"""
+
+import asyncio
+import os
+import pty
+import signal
+import sys
+import termios
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from keryx.tools.tool import ToolFailed
+
+GRACE_SECONDS: Final = 0.5
+"""How long a program may tidy up between being asked to end and being ended; a stop is obeyed within a second."""
+LOOK_SECONDS: Final = 0.02
+ROWS_AND_COLUMNS: Final = (40, 120)
+
+# Only a process itself can take a terminal for its own; then it becomes the program.
+_AT_TERMINAL: Final = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
+_END_OF_INPUT: Final = b"\x04"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What runs, where, with what, and how long at most."""
+
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    seconds: float
+    given: bytes = b""
+    """What it reads on its standard input."""
+    has_pty: bool = False
+    output_bytes_max: int = 1_000_000
+    """What is kept of its output; over that, the middle is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of it."""
+
+    exit_code: int | None
+    """None where it had to be ended; a program that died of a signal has its number, negative."""
+    output: str
+    """What it wrote, standard output and errors in the order they came."""
+    left_running: bool
+    """Whether it ended and left others of its group behind, which were ended then."""
+
+
+async def run_program(program: Program) -> Ran:
+    """Run a program and return what came of it; raises ``ToolFailed`` where it cannot be started."""
+    tape = _Tape(program.output_bytes_max)
+    ours, theirs = pty.openpty() if program.has_pty else os.pipe()
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: tape, os.fdopen(ours, "rb", buffering=0)
+    )
+    try:
+        try:
+            process = await _start(program, theirs)
+        finally:
+            if program.has_pty:
+                os.write(ours, _END_OF_INPUT)
+            os.close(theirs)
+        exit_code, left_running = await _wait(process, program)
+        with suppress(TimeoutError):
+            # What left the group may hold the output open for ever.
+            await asyncio.wait_for(tape.ended.wait(), GRACE_SECONDS)
+    finally:
+        reading.close()
+    return Ran(exit_code=exit_code, output=tape.text, left_running=left_running)
+
+
+async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
+    arguments = program.arguments
+    if program.has_pty:
+        termios.tcsetwinsize(output, ROWS_AND_COLUMNS)
+        arguments = [sys.executable, "-I", "-S", "-c", _AT_TERMINAL, *arguments]
+    source = asyncio.subprocess.PIPE if program.given else asyncio.subprocess.DEVNULL
+    try:
+        return await asyncio.create_subprocess_exec(
+            *arguments,
+            stdin=output if program.has_pty else source,
+            stdout=output,
+            stderr=output,
+            cwd=program.folder,
+            env=program.environment,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolFailed(f"{program.arguments[0]} cannot be started: {error}.") from error
+
+
+async def _wait(process: asyncio.subprocess.Process, program: Program) -> tuple[int | None, bool]:
+    """Return the exit code, None when the time was up, and whether something of the group was left."""
+    exit_code: int | None = None
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(program.seconds):
+                await _feed(process, program.given)
+                exit_code = await process.wait()
+    finally:
+        left = await _end_group(process.pid)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+    return exit_code, left and exit_code is not None
+
+
+async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+    if process.stdin is not None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may end without reading all
+            process.stdin.write(given)
+            await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _end_group(group: int) -> bool:
+    """End what is left of a process group: ask, then insist; return whether there was anything."""
+    if not _signal(group, signal.SIGTERM):
+        return False
+    try:
+        for _ in range(round(GRACE_SECONDS / LOOK_SECONDS)):
+            # A group has no event for its end.
+            await asyncio.sleep(LOOK_SECONDS)
+            if not _signal(group, 0):
+                break
+    finally:
+        _signal(group, signal.SIGKILL)
+    return True
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a process group; say whether there is somebody in it who may be sent one."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+class _Tape(asyncio.Protocol):
+    """Keeps the beginning and the end of what is written."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._half = bytes_max // 2
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._dropped = 0
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep it, and drop from the middle what is too much."""
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        if len(data) > room:
+            self._tail.append(data[room:])
+            self._tail_bytes += len(data) - room
+        while self._tail_bytes > self._half:
+            over = min(self._tail_bytes - self._half, len(self._tail[0]))
+            self._tail[0] = self._tail[0][over:]
+            self._tail_bytes -= over
+            self._dropped += over
+            if not self._tail[0]:
+                self._tail.popleft()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a terminal ends with an error
+        """Note that nothing more comes."""
+        self.ended.set()
+
+    @property
+    def text(self) -> str:
+        """What was written; where the middle is missing, it says so."""
+        head, tail = bytes(self._head), b"".join(self._tail)
+        if not self._dropped:
+            return (head + tail).decode("utf-8", "replace")
+        note = f"\n\n[{self._dropped} bytes of the output are left out here.]\n\n"
+        return head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")

@@ -1,0 +1,122 @@
+"""Long results: kept whole with what is shown of them, and read by the conversations they belong to."""
+
+import pytest
+
+from keryx.domain.long_result import WINDOW_MAX, LongResult
+from keryx.domain.session import SessionId
+from keryx.errors import NotFound
+from keryx.store.database import Database, Tx
+from keryx.store.tables import blobs
+from keryx.testing.builders import dm, result_message
+from keryx.testing.clock import FakeClock
+from keryx.tools.results import ReadResult
+from keryx.tools.tool import ToolFailed, Use
+from keryx.transactions.append_message import Appended
+from keryx.transactions.branch_session import fork
+from keryx.transactions.keep_blobs import collect_blobs
+from keryx.transactions.purge_session import purge_session
+from keryx.transactions.record_step import AlreadyEnded, record_result
+from keryx.views.media import read_result
+from tests.conformance.acting import call
+from tests.conformance.stage import Stage
+
+LONG = LongResult(text="".join(f"{number} \ud800\0" for number in range(5_000)))
+
+
+@pytest.fixture
+async def stage(database: Database, clock: FakeClock) -> Stage:
+    return Stage(database=database, clock=clock)
+
+
+async def look_up(stage: Stage, whole: LongResult = LONG, *, user: str = "ana") -> SessionId:
+    """Let a turn get a long result; return its session."""
+    session_id = (await stage.accept(f"look, {user}", source=dm(user))).session_id
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "pure"))
+
+    def record(tx: Tx) -> Appended | AlreadyEnded:
+        shown = result_message("a", "the beginning and the end")
+        return record_result(tx, begun.lease, turn_id=begun.turn_id, result=shown, whole=whole)
+
+    assert isinstance(await stage.do(record), Appended)
+    assert isinstance(await stage.do(record), AlreadyEnded)
+    await stage.finish(begun)
+    return session_id
+
+
+async def ask(stage: Stage, session_id: str, **arguments: int | str) -> str:
+    use = Use(arguments=arguments, session_id=session_id, person_id=1, audience_id=None, key="k")
+    told = await ReadResult(stage.database).run(use)
+    assert isinstance(told, str)
+    return told
+
+
+async def test_a_long_result_is_read_window_by_window(stage: Stage) -> None:
+    await stage.meet("ana")
+    session_id = await look_up(stage)
+    total = len(LONG.text)
+    read = ""
+    while len(read) < total:
+        heading, _, window = (await ask(stage, session_id, result=LONG.hash, offset=len(read))).partition(
+            "\n"
+        )
+        end = len(read) + len(window)
+        assert heading.startswith(f"Characters {len(read)} to {end} of {total}.")
+        assert heading.endswith(f"Read on with offset {end}.") == (end < total)
+        assert len(window) <= WINDOW_MAX
+        read += window
+    assert read == LONG.text
+    assert await ask(stage, session_id, result=f" {LONG.hash.upper()}", offset=1, limit=2) == (
+        f"Characters 1 to 3 of {total}. Read on with offset 3.\n{LONG.text[1:3]}"
+    )
+    with pytest.raises(ToolFailed, match=f"has {total} characters"):
+        await ask(stage, session_id, result=LONG.hash, offset=total)
+
+
+async def test_a_result_is_read_by_its_own_conversation_and_its_forks_alone(stage: Stage) -> None:
+    ana = await stage.meet("ana")
+    await stage.meet("ben")
+    session_id = await look_up(stage)
+    bens = await look_up(stage, LongResult(text="x"), user="ben")
+    forked = await stage.do(lambda tx: fork(tx, stage.ids, session_id, person=ana))
+    assert await stage.look(lambda tx: read_result(tx, session_id, LONG.hash)) == LONG.text
+    assert await stage.look(lambda tx: read_result(tx, forked, LONG.hash)) == LONG.text
+    assert await stage.look(lambda tx: read_result(tx, bens, LONG.hash)) is None
+    with pytest.raises(ToolFailed, match="has no such result"):
+        await ask(stage, bens, result=LONG.hash)
+    stage.clock.advance(2 * 24 * 3_600 * 1_000_000)
+    await stage.do(lambda tx: purge_session(tx, session_id, person_id=ana.id))
+    assert await stage.do(collect_blobs) == [], "the fork needs it"
+    assert await stage.look(lambda tx: read_result(tx, forked, LONG.hash)) == LONG.text
+    await stage.do(lambda tx: purge_session(tx, forked, person_id=ana.id))
+    assert await stage.do(collect_blobs) == [LONG.hash]
+
+
+async def test_what_is_no_result_or_lies_elsewhere_is_not_read(stage: Stage) -> None:
+    await stage.meet("ana")
+    session_id = await look_up(stage)
+
+    def keep(tx: Tx) -> None:
+        for digit, media_type, data in (
+            ("a", "image/png", b"\x89PNG"),
+            ("b", "text/plain; charset=utf-8", None),
+        ):
+            blobs.add_blob(tx, hash=digit * 64, media_type=media_type, size_bytes=4, data=data)
+            blobs.add_ref(tx, hash=digit * 64, holder=blobs.session_holder(session_id))
+
+    await stage.do(keep)
+    for digit in "ab":
+        assert await stage.look(lambda tx, digit=digit: read_result(tx, session_id, digit * 64)) is None  # type: ignore[misc]
+
+
+async def test_nothing_is_kept_of_a_result_that_is_not_stored(stage: Stage) -> None:
+    await stage.meet("ana")
+    session_id = (await stage.accept("look")).session_id
+    begun = await stage.begin()
+    with pytest.raises(NotFound):
+        await stage.do(
+            lambda tx: record_result(
+                tx, begun.lease, turn_id=begun.turn_id, result=result_message("never called"), whole=LONG
+            )
+        )
+    assert await stage.look(lambda tx: read_result(tx, session_id, LONG.hash)) is None

@@ -1,0 +1,243 @@
+"""Commands: what they are given, what is told of them, and that nothing of them outlives their call."""
+
+import asyncio
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keryx.domain.json_value import JsonValue
+from keryx.tools.running import Program, run_program
+from keryx.tools.terminal import Terminal
+from keryx.tools.tool import ToolFailed
+from keryx.tools.workspace import Workspaces
+from tests.unit.tools.using import called, use_of
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "GREETING": "hello"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path.resolve()
+
+
+@pytest.fixture
+def terminal(root: Path) -> Terminal:
+    return Terminal(Workspaces(default=root), environment=ENVIRONMENT, profile="main")
+
+
+def written(path: Path) -> list[int]:
+    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+
+async def pids(path: Path, *, count: int) -> list[int]:
+    """Wait until a command wrote down so many pids."""
+    async with asyncio.timeout(20):
+        while len(written(path)) < count:  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.01)
+    return written(path)
+
+
+async def are_gone(found: list[int]) -> bool:
+    """Wait until processes have ended; one that nobody reaps is no more than a name."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(20):
+            while any(map(runs, found)):  # noqa: ASYNC110 - other people's children have no event
+                await asyncio.sleep(0.01)
+    return not any(map(runs, found))
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def test_a_command_runs_in_the_workspace_and_tells_its_output_in_order(
+    terminal: Terminal, root: Path
+) -> None:
+    assert (terminal.offer.effect, terminal.offer.toolset) == ("ask", "terminal")
+    assert str(root) in terminal.offer.description
+    told = await called(terminal, command="echo one; echo two >&2; echo three; pwd; exit 3")
+    assert told == f"Exit code 3.\none\ntwo\nthree\n{root}\n"
+    assert await called(terminal, command="true") == "Exit code 0. It wrote nothing."
+    assert await called(terminal, command="kill -9 $$") == "Exit code -9. It wrote nothing."
+    assert await called(terminal, command="cat") == "Exit code 0. It wrote nothing.", "there is no input"
+
+
+async def test_a_folder_of_the_workspace_can_be_chosen_and_no_other(terminal: Terminal, root: Path) -> None:
+    (root / "sub").mkdir()
+    (root / "out").symlink_to("/")
+    assert await called(terminal, command="pwd", workdir="sub") == f"Exit code 0.\n{root / 'sub'}\n"
+    with pytest.raises(ToolFailed, match="There is no folder 'nowhere'"):
+        await called(terminal, command="pwd", workdir="nowhere")
+    with pytest.raises(ToolFailed, match="leads out"):
+        await called(terminal, command="pwd", workdir="out")
+
+
+async def test_a_command_sees_what_it_is_given_and_nothing_else(terminal: Terminal) -> None:
+    told = await called(terminal, command="env")
+    seen = dict(line.split("=", 1) for line in told.splitlines()[1:])
+    for added_by_the_shell in ("PWD", "SHLVL", "_", "OLDPWD"):
+        seen.pop(added_by_the_shell, None)
+    assert seen == ENVIRONMENT | {
+        "KERYX_SESSION_ID": "20260101_000000_0000abcd",
+        "KERYX_PROFILE": "main",
+        "PAGER": "cat",
+        "TERM": "dumb",
+    }
+
+
+async def test_when_its_time_is_up_a_command_is_ended_with_its_children(
+    terminal: Terminal, root: Path
+) -> None:
+    command = "echo began; sleep 600 & echo $! > pids; wait"
+    told = await called(terminal, command=command, timeout_seconds=1)
+    assert told == "It was ended after 1 s.\nbegan\n"
+    assert await are_gone(await pids(root / "pids", count=1))
+
+
+async def test_what_a_command_leaves_behind_ends_with_it(terminal: Terminal, root: Path) -> None:
+    told = await called(terminal, command="sleep 600 & echo $! > pids")
+    assert told == "Exit code 0. What it left running was ended. It wrote nothing."
+    assert await are_gone(await pids(root / "pids", count=1))
+
+
+async def test_what_left_its_group_holds_nobody_up(terminal: Terminal, root: Path) -> None:
+    daemon = "setsid sh -c 'echo $$ > pids; exec sleep 600'"
+    told = await called(terminal, command=f"{daemon} & until test -s pids; do sleep 0.05; done; echo done")
+    assert "done" in told
+    for pid in await pids(root / "pids", count=1):
+        with suppress(ProcessLookupError):
+            os.kill(pid, 9)
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_a_stop_ends_a_command_and_its_children_at_once(
+    terminal: Terminal, root: Path, *, stubborn: bool
+) -> None:
+    trap = "trap '' TERM; " if stubborn else ""
+    command = f"{trap}sleep 600 & echo $$ $! > pids; while :; do wait; done"
+    running = asyncio.create_task(called(terminal, command=command, timeout_seconds=600))
+    found = await pids(root / "pids", count=2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert running.cancelled()
+    assert await are_gone(found)
+
+
+async def test_much_output_is_cut_in_the_middle(root: Path) -> None:
+    program = Program(
+        arguments=["/bin/sh", "-c", "seq 1 100000"],
+        folder=root,
+        environment=ENVIRONMENT,
+        seconds=60,
+        output_bytes_max=1_000,
+    )
+    ran = await run_program(program)
+    assert ran.output.startswith("1\n2\n3\n")
+    assert ran.output.endswith("\n99999\n100000\n")
+    assert "[587895 bytes of the output are left out here.]" in ran.output
+    assert len(ran.output) < 1_100
+
+
+async def test_a_terminal_is_there_where_one_is_asked_for(terminal: Terminal, root: Path) -> None:
+    colour = "printf '\\033[31mred\\033[0m\\033]0;title\\007\\n'"
+    command = f"test -t 1 && tty && stty size < /dev/tty && {colour}; cat; exit 4"
+    told = (await called(terminal, command=command, pty=True, timeout_seconds=60)).split("\n")
+    assert told[0] == "Exit code 4."
+    assert told[1].startswith("/dev/")
+    assert told[2:] == ["40 120", "red", ""]
+    running = asyncio.create_task(called(terminal, command="echo $$ > pids; sleep 600", pty=True))
+    found = await pids(root / "pids", count=1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert await are_gone(found)
+
+
+async def test_what_cannot_be_started_is_told(root: Path) -> None:
+    for arguments in (["/no/such/program"], ["/bin/echo", "a\0b"]):
+        program = Program(arguments=arguments, folder=root, environment={}, seconds=60)
+        with pytest.raises(ToolFailed, match="cannot be started"):
+            await run_program(program)
+
+
+async def test_a_program_that_does_not_read_all_it_is_given_ends_all_the_same(root: Path) -> None:
+    program = Program(
+        arguments=["/bin/sh", "-c", "head -c 3; exit 5"],
+        folder=root,
+        environment=ENVIRONMENT,
+        seconds=60,
+        given=b"x" * 1_000_000,
+    )
+    ran = await run_program(program)
+    assert (ran.exit_code, ran.output) == (5, "xxx")
+
+
+def test_the_question_shows_everything_that_would_run_and_where(terminal: Terminal, root: Path) -> None:
+    assert (
+        terminal.question(use_of(command="git status")) == f"May I run this command in {root}?\n\ngit status"
+    )
+    elsewhere = replace(use_of(command="make", workdir="sub"), workspace="/srv/work")
+    assert terminal.question(elsewhere) == "May I run this command in /srv/work/sub?\n\nmake"
+    hidden = use_of(command="ls\r\x1b[2Krm -rf ~\n\u202etxt", workdir="a\nb")
+    assert terminal.question(hidden) == (
+        f"May I run this command in {root}/a\\nb?\n\nls\\r\\x1b[2Krm -rf ~\n\\u202etxt"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"command": "make", "background": True}, "Nothing runs in the background yet"),
+        ({"command": "x" * 3_001}, "The command has 3001 characters"),
+        ({"command": "a\0b"}, "a NUL character"),
+        ({}, "Give 'command'"),
+        ({"command": "make", "timeout_seconds": 601}, "must be at most 600"),
+    ],
+)
+async def test_a_call_that_cannot_be_carried_out_is_asked_about_by_nobody(
+    terminal: Terminal, arguments: dict[str, JsonValue], sentence: str
+) -> None:
+    with pytest.raises(ToolFailed, match=sentence):
+        terminal.question(use_of(**arguments))
+    with pytest.raises(ToolFailed, match=sentence):
+        await called(terminal, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("git status", "git *"),
+        (" git log --oneline -n 3 ", "git *"),
+        ("ls", "ls *"),
+        ("./run tests/unit", "./run *"),
+        *(
+            (command, command)
+            for command in (
+                "git status; rm -rf /",
+                "git status && make",
+                "git log | sh",
+                "git log > ~/.bashrc",
+                "git log $(rm x)",
+                "git log `rm x`",
+                "git log\nrm x",
+                "git log & rm x",
+                'git log "a b"',
+                "git log $HOME",
+                "FOO=1 git log",
+                "sudo ls",
+                "/usr/bin/env ls",
+                "sh run.sh",
+                "python3 -c print",
+            )
+        ),
+    ],
+)
+def test_always_covers_a_program_only_where_the_command_is_nothing_but_words(
+    terminal: Terminal, command: str, pattern: str
+) -> None:
+    assert terminal.pattern(use_of(command=command)) == pattern
