@@ -112,7 +112,9 @@ class _Conversation:
             self.sent.insert(0, wire.ModelRequest(parts=[_said_by_keryx(BEGINNING)], timestamp=_NO_TIME))
         if self.framing.request is not None:
             self._hear(_said_by_keryx(self.framing.request))
-        self._hear(wire.SystemPromptPart(_clean(self.framing.context), timestamp=_NO_TIME, scope="request"))
+        if self.framing.context:
+            context = _clean(self.framing.context)
+            self._hear(wire.SystemPromptPart(context, timestamp=_NO_TIME, scope="request"))
         for message in self.sent:
             if isinstance(message, wire.ModelRequest):
                 message.instructions = self.framing.instructions

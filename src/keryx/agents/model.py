@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from json import dumps
-from typing import Final, cast
+from typing import Final
 
 from keryx.agents.agent import Agent, AgentFailed, Answer, Asked, Brief, Said, Stage
 from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
+from keryx.agents.offline import WithOffline
 from keryx.clock import SECOND, Clock, Micros
 from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
@@ -194,7 +195,7 @@ class ModelAgent:
         async with self._loading:
             if self._caller is None:
                 module = await asyncio.to_thread(importlib.import_module, "keryx.agents.providers")
-                self._caller = cast(Caller, module.Providers(self._access))
+                self._caller = WithOffline(module.Providers, self._access)
             return self._caller
 
 

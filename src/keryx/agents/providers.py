@@ -24,7 +24,7 @@ from keryx.agents.conversation import Framing, answer_of, model_messages
 from keryx.domain.message import NewMessage, ThinkingPart
 from keryx.domain.settings import ModelSettings
 
-CHAT_OF: Final = {"openai": "openai-chat"}
+CHAT_OF: Final = {"openai": "openai-chat", "offline": "openai-chat"}
 """``openai`` is the chat API, which every compatible server speaks; ``openai-responses`` is OpenAI's other one."""
 FAMILIES: Final = ("openai", "google", "azure")
 """Whose variables also go for names that begin so, such as ``openai-responses``."""
@@ -35,7 +35,7 @@ COST_MICROS: Final = 1_000_000
 PROVIDERS: Final = (
     *("anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "github", "google"),
     *("google-cloud", "groq", "huggingface", "litellm", "mistral", "moonshotai", "ollama", "openai"),
-    *("openai-responses", "openrouter", "together", "vercel", "vllm", "xai", "zai"),
+    *("openai-responses", "openrouter", "together", "vercel", "vllm", "xai", "zai", "offline"),
 )
 """Those named to people who misspell one; whatever else pydantic-ai knows works as well."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import keryx
-from keryx.cli import config
+from keryx.cli import config, offline
 from keryx.cli.torture import HELP as TORTURE_HELP
 from keryx.cli.torture import torture as torture_gateways
 from keryx.config import Configuration
@@ -31,6 +31,7 @@ app = typer.Typer(
     name="keryx", invoke_without_command=True, add_completion=False, rich_markup_mode=None, help=HELP
 )
 app.add_typer(config.app)
+app.add_typer(offline.app)
 
 Resume = Annotated[
     str | None, typer.Option("--resume", "-r", help="Go on with a conversation, by name, number or id.")
@@ -64,7 +65,6 @@ def keryx_command(
         return
     if say is None and sys.stdin.isatty():
         _run("chat", resume=resume)
-        return
     text = sys.stdin.read() if say in (None, "-") else say
     if not text or not text.strip():
         _fail("there is nothing to say: give a text, or write one to the input")
@@ -78,9 +78,21 @@ def chat(*, resume: Resume = None) -> None:
 
 
 @app.command(help="Run a gateway until Ctrl-C or SIGTERM.\n\nExample:  keryx serve")
-def serve() -> None:
+def serve(
+    *,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="On sample conversations, in a folder of its own that is gone after it."),
+    ] = False,
+) -> None:
     """Run a gateway."""
-    _run("serve")
+    if not demo:
+        _run("serve")
+    try:
+        code: int = importlib.import_module("keryx.cli.demo").serve_demo()
+    except KeryxError as error:
+        _fail(str(error))
+    raise typer.Exit(code)
 
 
 @app.command(help="Show who works on the store, and what each holds.\n\nExample:  keryx nodes --json")
@@ -99,7 +111,7 @@ def torture(**options: Any) -> None:
         _fail(str(error))
 
 
-def _run(name: str, **options: Any) -> None:
+def _run(name: str, **options: Any) -> NoReturn:
     """Run one of ``cli.running`` with the configuration, and leave with its exit code."""
     try:
         configuration: Configuration = load_config()

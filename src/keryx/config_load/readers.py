@@ -20,6 +20,8 @@ Raw = str | tuple[str, ...] | None
 Reader = Callable[[Raw], T]
 
 NONE = "none"
+SHORT_MODELS = {"offline": "offline:smollm2"}
+"""Names that stand for one model."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -100,6 +102,7 @@ def platforms(raw: Raw) -> tuple[str, ...]:
 def model_name(raw: Raw) -> str:
     """Read the name of a model, ``provider:name``."""
     name = text(raw)
+    name = SHORT_MODELS.get(name, name)
     provider, _, model = name.partition(":")
     if not (provider.strip() and model.strip()):
         raise InvalidValue(f"{name!r} names no model; write it as provider:name, such as openai:gpt-5")

@@ -1,16 +1,20 @@
 """Keep contents that messages refer to, and collect those that nobody needs any more."""
 
+from typing import TypeAlias
+
 from keryx.clock import DAY, Micros
 from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.session import SessionId
 from keryx.store.database import Tx
 from keryx.store.tables import blobs
 
+Blob: TypeAlias = blobs.Blob
+
 COLLECT_AFTER: Micros = DAY
 """Between bringing a content and the message that refers to it, a crash may lie; a day is long enough for any retry."""
 
 
-def keep_blob(tx: Tx, session_id: SessionId, blob: blobs.Blob) -> None:
+def keep_blob(tx: Tx, session_id: SessionId, blob: Blob) -> None:
     """Keep a content for a session; its time is now.
 
     Where the bytes lie beside the store, they must be durable there before this is called.

@@ -1,0 +1,346 @@
+"""The sample conversations of the demo: data. A curious person, her family and her colleagues, over three weeks."""
+
+from typing import Final
+
+from keryx.clock import DAY, HOUR, MINUTE
+from keryx.demo.script import Call, Conversation, Exchange, Fork, Job
+from keryx.domain.source import LOCAL_CLI, Source
+
+SONNET: Final = "anthropic:claude-sonnet-5"
+GPT: Final = "openai:gpt-5"
+
+TELEGRAM: Final = Source(platform="telegram", chat_id="7001", chat_type="dm", user_id="7001", user_name="Ana")
+FAMILY: Final = Source(
+    platform="telegram",
+    chat_id="-100200",
+    chat_type="group",
+    chat_name="Family",
+    user_id="7001",
+    user_name="Ana",
+)
+FAMILY_BEN: Final = Source(
+    platform="telegram",
+    chat_id="-100200",
+    chat_type="group",
+    chat_name="Family",
+    user_id="7002",
+    user_name="Ben",
+)
+BEN: Final = Source(platform="telegram", chat_id="7002", chat_type="dm", user_id="7002", user_name="Ben")
+DISCORD: Final = Source(
+    platform="discord",
+    chat_id="880",
+    chat_type="thread",
+    chat_name="herald-dev",
+    chat_topic="Building the herald",
+    thread_id="881",
+    user_id="501",
+    user_name="ana.dev",
+)
+SLACK: Final = Source(
+    platform="slack",
+    chat_id="C042",
+    chat_type="channel",
+    chat_name="support",
+    chat_topic="Customers' questions",
+    user_id="U9",
+    user_name="ana",
+)
+WHATSAPP: Final = Source(
+    platform="whatsapp", chat_id="81900", chat_type="dm", user_id="81900", user_name="美咲"
+)
+EMAIL: Final = Source(
+    platform="email",
+    chat_id="ana@example.org",
+    chat_type="dm",
+    user_id="ana@example.org",
+    user_name="Ana",
+    chat_name="Quarterly figures",
+)
+STRANGER: Final = Source(platform="telegram", chat_id="7099", chat_type="dm", user_id="7099", user_name="Zoe")
+OWN: Final = (TELEGRAM, DISCORD, SLACK, EMAIL)
+"""The owner's accounts."""
+MEMBERS: Final = (BEN, WHATSAPP)
+PLATFORMS: Final = ("local", "telegram", "discord", "slack", "whatsapp", "email")
+
+HOTELS: Final = """\
+1. Hotel Santa Maria, Trastevere: quiet court with orange trees, 164 € a night
+2. Casa Fabbrini, near Piazza di Spagna: small, 149 €
+3. Residenza Farnese: a former convent, 187 €"""
+ROME: Final = Conversation(
+    source=TELEGRAM,
+    ago=12 * DAY + 3 * HOUR,
+    model=SONNET,
+    tags=("travel",),
+    pinned=True,
+    project="Rome in spring",
+    memories=("Ana likes small, quiet hotels.", "The trip to Rome is from 14 to 18 April; Ben comes along."),
+    draft="And what about the Vatican on Thursday?",
+    forked=Fork(
+        title="Rome by night train",
+        said="What if we took the night train instead of flying?",
+        answer="From Munich it leaves at 20:10 and arrives at 9:05. Two places in a sleeper are about 260 €, "
+        "less than flights and one hotel night together.",
+    ),
+    exchanges=(
+        Exchange(
+            said="Ben and I want to go to Rome from 14 to 18 April. Find us a quiet hotel, please.",
+            thinking="They want quiet. Trastevere away from the bars, or a convent. I should look up prices.",
+            calls=(
+                Call(name="fetch_url", arguments={"url": "https://hotels.example/rome"}, output=HOTELS),
+                Call(name="search_history", arguments={"query": "hotel"}, output="Nothing was found."),
+            ),
+            answer="I would take the **Hotel Santa Maria**: all its rooms look into a court with orange trees, and "
+            "the nights there are quiet. The others:\n\n" + HOTELS,
+        ),
+        Exchange(
+            said="This is the court, isn't it?",
+            picture="court.png",
+            answer="Yes, that is the court of the Santa Maria.",
+        ),
+        Exchange(
+            said="Plan the first day.", answer="Morning: Colosseum. Noon: Forum. Evening: Trastevere on foot."
+        ),
+        Exchange(
+            said="/retry",
+            answer="Arrive slowly: coffee at Sant'Eustachio, the Pantheon before eleven, lunch near Campo de' "
+            "Fiori, and in the afternoon only one thing, the Palazzo Massimo. Evening in Trastevere.",
+        ),
+        Exchange(said="Add a restaurant with live music.", answer="Big Mama has blues on Fridays."),
+        Exchange(said="/undo"),
+        Exchange(said="/title Trip to Rome"),
+        Exchange(said="/sethome"),
+    ),
+)
+FAMILY_TALK: Final = Conversation(
+    source=FAMILY,
+    ago=9 * DAY,
+    model=GPT,
+    tags=("family",),
+    exchanges=(
+        Exchange(said="Who brings what on Sunday?", answer="So far nobody said. Shall I keep a list?"),
+        Exchange(said="I bring the salad 🥗", by=FAMILY_BEN, answer="Noted: Ben brings the salad."),
+        Exchange(
+            said="Then I bake the cake. Remind us on Saturday.",
+            calls=(
+                Call(
+                    name="schedule",
+                    arguments={"action": "create", "rule": "at Saturday 10:00", "route": "origin"},
+                    output="Scheduled: Saturday 10:00.",
+                    effect="once",
+                ),
+            ),
+            answer="Ana bakes the cake, Ben brings the salad. I will remind you here on Saturday at ten.",
+        ),
+        Exchange(said="/title Sunday lunch"),
+    ),
+)
+BEN_TALK: Final = Conversation(
+    source=BEN,
+    ago=8 * DAY,
+    model=GPT,
+    exchanges=(
+        Exchange(
+            said="What do I need for a potato salad for eight?",
+            answer="Two kilos of waxy potatoes, half a litre of broth, vinegar, oil, mustard, two onions, chives.",
+        ),
+    ),
+)
+RELEASE: Final = Conversation(
+    source=DISCORD,
+    ago=6 * DAY,
+    model=SONNET,
+    tags=("work", "herald"),
+    project="Herald",
+    exchanges=(
+        Exchange(
+            said="Why does the nightly build fail?",
+            calls=(
+                Call(
+                    name="terminal",
+                    arguments={"command": "git log --oneline -3"},
+                    output="a1f09c2 Parse dates in one place\n77b21de Tidy\n0c3e9aa Add zones",
+                    effect="once",
+                ),
+                Call(
+                    name="find_in_files",
+                    arguments={"pattern": "strptime", "path": "src"},
+                    output="src/dates.py:41:    return datetime.strptime(text, '%d.%m.%Y')",
+                ),
+            ),
+            answer="Since `a1f09c2` dates are parsed with `%d.%m.%Y`, but the fixtures write ISO dates:\n\n"
+            "```python\nreturn datetime.fromisoformat(text)\n```\n\nThat line fixes it.",
+        ),
+        Exchange(
+            said="Thanks. Write the release notes for 1.4, long form please.",
+            answer="# Herald 1.4\n\nDates are read in one place. Zones are",
+            stopped=True,
+        ),
+        Exchange(
+            said="Short form!",
+            answer="**Herald 1.4**: dates are read in one place, zones are kept, the build is green again.",
+        ),
+        Exchange(said="/title Nightly build and release 1.4"),
+    ),
+)
+SUPPORT: Final = Conversation(
+    source=SLACK,
+    ago=4 * DAY,
+    model=GPT,
+    tags=("work",),
+    unread=True,
+    exchanges=(
+        Exchange(
+            said="A customer asks how to export all conversations.",
+            calls=(
+                Call(
+                    name="search_history",
+                    arguments={"query": "export JSONL"},
+                    output="3 hits in 'Nightly build and release 1.4'",
+                ),
+            ),
+            answer="Point them to the export as JSONL: it is lossless, and can be read back.",
+        ),
+        Exchange(
+            said="Summarise the week's tickets.",
+            failed="openai is overloaded. It was tried for a minute.",
+            after=5 * MINUTE,
+        ),
+    ),
+)
+MISAKI: Final = Conversation(
+    source=WHATSAPP,
+    ago=3 * DAY,
+    model=SONNET,
+    exchanges=(
+        Exchange(
+            said="京都で静かなカフェを教えてください。",
+            answer="哲学の道の近くにある小さなカフェはいかがですか。朝は特に静かです。",
+        ),
+        Exchange(said="雨の日でも大丈夫？☔", answer="はい、屋内の席が十席ほどあります。"),
+    ),
+)
+MAIL: Final = Conversation(
+    source=EMAIL,
+    ago=2 * DAY + 5 * HOUR,
+    model=GPT,
+    tags=("work",),
+    exchanges=(
+        Exchange(
+            said="Please put the figures of the third quarter into a table.",
+            answer="| month | orders | revenue |\n| --- | ---: | ---: |\n| July | 412 | 20,188 € |\n"
+            "| August | 388 | 19,020 € |\n| September | 455 | 23,910 € |",
+            undelivered="550 the mailbox does not exist",
+        ),
+    ),
+)
+SHOPPING: Final = Conversation(
+    source=LOCAL_CLI,
+    ago=19 * DAY,
+    archived=True,
+    model=GPT,
+    exchanges=(
+        Exchange(said="Which is better for a small kitchen, induction or gas?", answer="Induction, mostly."),
+        Exchange(said="/title A new stove"),
+        Exchange(said="/new"),
+    ),
+)
+MISTAKE: Final = Conversation(
+    source=LOCAL_CLI,
+    ago=18 * DAY,
+    deleted=True,
+    exchanges=(
+        Exchange(said="asdf", answer="Did you mean something by that?"),
+        Exchange(said="/new"),
+    ),
+)
+DELETING: Final = Conversation(
+    source=TELEGRAM,
+    ago=40 * MINUTE,
+    model=SONNET,
+    unread=True,
+    tags=("herald",),
+    project="Herald",
+    exchanges=(
+        Exchange(
+            said="Clean up the old build folders on the server.",
+            thinking="Deleting cannot be undone. List first, then ask.",
+            calls=(
+                Call(
+                    name="terminal",
+                    arguments={"command": "rm -r build-2025-*"},
+                    effect="ask",
+                ),
+            ),
+            asks="May I run `rm -r build-2025-*` in ~/src/herald? It removes 14 folders (3.1 GB).",
+        ),
+    ),
+)
+BUILD: Final = Conversation(
+    source=Source(platform="local", chat_id="herald", chat_type="dm", chat_name="Herald"),
+    ago=5 * HOUR,
+    model=SONNET,
+    project="Herald",
+    exchanges=(
+        Exchange(
+            said="Run the tests and build the docs in the background; tell me when they are done.",
+            answer="Both run. I will tell you.",
+        ),
+    ),
+    jobs=(
+        Job(
+            command="make test",
+            exit_code=0,
+            tail="412 passed in 63.20s",
+            told="All 412 tests passed, in about a minute.",
+        ),
+        Job(
+            command="make docs",
+            exit_code=2,
+            tail="docs/guide.md:14: no such page",
+            told="The docs failed: line 14 of the guide links to a page that is not there.",
+        ),
+    ),
+)
+CONVERSATIONS: Final = (
+    *(ROME, FAMILY_TALK, BEN_TALK, RELEASE, SUPPORT, MISAKI, MAIL, SHOPPING, MISTAKE, BUILD, DELETING),
+)
+
+DIARY: Final = (
+    *(
+        "sowed the first radishes",
+        "repotted the basil",
+        "rain all day, nothing done",
+        "found snails on the lettuce",
+    ),
+    *("put up the beans' poles", "first radish leaves", "the hose leaks at the tap", "mended the hose"),
+    *("pricked out tomatoes", "frost warning, covered the beds", "no frost after all", "the peas climb"),
+    *("harvested chives", "sowed carrots", "ladybirds at last", "ate the first radish"),
+)
+"""What a person notes about her garden, one each working day."""
+DIARY_ANSWER: Final = "Noted for the garden: {}. {}"
+DIARY_REMARKS: Final = (
+    "Good.",
+    "I will ask again in a week.",
+    "That was due.",
+    "Last year it was ten days later.",
+)
+
+WORDS: Final = (
+    *("house casa", "bread pane", "water acqua", "street strada", "evening sera", "morning mattina"),
+    *("bridge ponte", "river fiume", "church chiesa", "garden giardino", "window finestra", "door porta"),
+    *("table tavolo", "chair sedia", "cup tazza", "spoon cucchiaio", "knife coltello", "fork forchetta"),
+    *("salt sale", "sugar zucchero", "fruit frutta", "apple mela", "orange arancia", "lemon limone"),
+    *("cheese formaggio", "wine vino", "beer birra", "coffee caffè", "milk latte", "egg uovo"),
+    *(
+        "train treno",
+        "station stazione",
+        "ticket biglietto",
+        "luggage bagaglio",
+        "hotel albergo",
+        "key chiave",
+    ),
+    *("red rosso", "green verde", "white bianco", "black nero", "yellow giallo", "blue azzurro"),
+    *("one uno", "two due", "three tre", "four quattro", "five cinque", "six sei"),
+)
+"""The long conversation: words to learn, each asked and answered."""

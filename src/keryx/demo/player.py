@@ -1,0 +1,257 @@
+"""Plays sample conversations into a store, as people and an agent would: by the transactions a gateway runs.
+
+Time is the player's: it moves on with what is played, never back. The same script, time and ids make the same rows.
+"""
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from keryx.clock import SECOND, Micros
+from keryx.config import Settings
+from keryx.demo.script import Call, Exchange
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import NewMessage, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from keryx.domain.outbox import Rejected, Sent
+from keryx.domain.part import MediaPart, Part
+from keryx.domain.reset import ResetPolicies, ResetPolicy
+from keryx.domain.session import SessionId
+from keryx.domain.source import Source
+from keryx.ids import Ids
+from keryx.store.database import Database, Tx
+from keryx.transactions.accept_message import Accepted, accept_message
+from keryx.transactions.begin_turn import BegunTurn, begin_turn
+from keryx.transactions.deliveries import (
+    Connector,
+    claim_deliveries,
+    record_delivery,
+    release_connector,
+    take_connector,
+)
+from keryx.transactions.fail_turn import Failure, fail_turn, stop_turn
+from keryx.transactions.finish_turn import Reply, finish_turn
+from keryx.transactions.keep_blobs import Blob, keep_blob
+from keryx.transactions.record_step import (
+    ask_approval,
+    record_calls,
+    record_prompt,
+    record_result,
+    start_call,
+)
+
+T = TypeVar("T")
+
+HOLDER: Final = "demo"
+SETTINGS: Final = Settings(
+    welcome=None,
+    reset=ResetPolicies(by_platform_and_chat_type={("telegram", "dm"): ResetPolicy(mode="daily")}),
+)
+THINKS: Final[Micros] = 7 * SECOND
+"""How long an answer takes."""
+CONTEXT_TOKENS: Final = 900
+"""What a model reads beside the conversation."""
+INPUT_MICROS: Final = 3
+OUTPUT_MICROS: Final = 15
+PICTURE_SIDES: Final = (120, 80)
+
+
+@dataclass(slots=True)
+class DemoClock:
+    """A clock that is set; its lease time stands still, so nothing held is lost."""
+
+    wall: Micros
+
+    def now(self) -> Micros:
+        """Wall time."""
+        return self.wall
+
+    def monotonic(self) -> Micros:
+        """Lease time."""
+        return SECOND
+
+    def boot_id(self) -> str:
+        """No boot of any machine, so that no lease taken here is anybody's later."""
+        return "demo"
+
+    def reach(self, when: Micros) -> None:
+        """Let it be ``when``, unless it is later already."""
+        self.wall = max(self.wall, when)
+
+
+@dataclass(slots=True, kw_only=True)
+class Player:
+    """Says and answers; every call is over when it returns, what is said delivered."""
+
+    database: Database
+    clock: DemoClock
+    ids: Ids
+    connectors: dict[str, Connector] = field(default_factory=dict)
+
+    async def at(self, when: Micros, work: Callable[[Tx], T]) -> T:
+        """Run a transaction at a time."""
+        self.clock.reach(when)
+        return await self.database.write(work)
+
+    async def connect(self, platforms: tuple[str, ...]) -> None:
+        """Take the accounts by which answers are delivered."""
+
+        def take(tx: Tx) -> None:
+            for platform in platforms:
+                taken = take_connector(tx, platform=platform, account="", holder=HOLDER)
+                assert taken is not None, "nobody else works on a store that is just made"
+                self.connectors[platform] = taken
+
+        await self.database.write(take)
+
+    async def disconnect(self) -> None:
+        """Leave the accounts to whoever comes next."""
+
+        def release(tx: Tx) -> None:
+            for connector in self.connectors.values():
+                release_connector(tx, connector)
+
+        await self.database.write(release)
+
+    async def play(
+        self, when: Micros, source: Source, exchange: Exchange, *, model: str | None = None
+    ) -> SessionId:
+        """Let something be said, and answered seconds later; return the session it was said in."""
+        session_id = await self.at(when, lambda tx: self._say(tx, source, exchange))
+        await self.at(
+            when + THINKS, lambda tx: self.answer(tx, session_id, source.platform, exchange, model=model)
+        )
+        return session_id
+
+    def _say(self, tx: Tx, source: Source, exchange: Exchange) -> SessionId:
+        parts: tuple[Part, ...] = (TextPart(text=exchange.said),)
+        blob = None if exchange.picture is None else _picture(tx.now)
+        if blob is not None:
+            media = MediaPart(
+                media_type=blob.media_type, blob=blob.hash, name=exchange.picture, size_bytes=blob.size_bytes
+            )
+            parts = (*parts, media)
+        ref = self.ids.token()
+        inbound = Inbound(source=replace(source, message_id=ref[:8]), ref=ref, parts=parts, sent_at=tx.now)
+        accepted = accept_message(tx, inbound, settings=SETTINGS, ids=self.ids)
+        assert isinstance(accepted, Accepted), "everybody in the script may speak"
+        if blob is not None:
+            keep_blob(tx, accepted.session_id, blob)
+        return accepted.session_id
+
+    def answer(
+        self,
+        tx: Tx,
+        session_id: SessionId | None,
+        platform: str,
+        exchange: Exchange,
+        *,
+        model: str | None = None,
+    ) -> None:
+        """Run the turn that waits in a session (None: in any), if one does, and deliver what is said there."""
+        begun = begin_turn(tx, holder=HOLDER, session_id=session_id)
+        if begun is not None:
+            if model is not None:
+                prompt = hashlib.sha256(b"demo").hexdigest()
+                record_prompt(
+                    *(tx, begun.lease),
+                    turn_id=begun.turn_id,
+                    model=model,
+                    prompt_hash=prompt,
+                    tools_hash=prompt,
+                )
+            self._run(tx, begun, exchange)
+        self._deliver(tx, platform, exchange.undelivered)
+
+    def _run(self, tx: Tx, begun: BegunTurn, exchange: Exchange) -> None:
+        lease, turn_id = begun.lease, begun.turn_id
+        if exchange.calls:
+            self._call(tx, begun, exchange)
+        said = None if exchange.answer is None else _message((TextPart(text=exchange.answer),), exchange.said)
+        if exchange.asks is not None:
+            call_id = f"call-{turn_id}-{len(exchange.calls)}"
+            ask_approval(tx, lease, turn_id=turn_id, call_id=call_id, question=exchange.asks, ids=self.ids)
+        elif exchange.failed is not None:
+            failure = Failure(reason=exchange.failed)
+            fail_turn(tx, lease, turn_id=turn_id, failure=failure, partial=said, ids=self.ids)
+        elif exchange.stopped:
+            stop_turn(tx, lease, turn_id=turn_id, partial=said)
+        else:
+            finish_turn(tx, lease, turn_id=turn_id, reply=Reply(message=said, to=exchange.to), ids=self.ids)
+
+    def _call(self, tx: Tx, begun: BegunTurn, exchange: Exchange) -> None:
+        """Make the calls of a turn, and give each its result; one that is asked about gets none yet."""
+        lease, turn_id = begun.lease, begun.turn_id
+        calls = [(f"call-{turn_id}-{number}", call) for number, call in enumerate(exchange.calls, 1)]
+        thought = () if exchange.thinking is None else (ThinkingPart(text=exchange.thinking),)
+        message = _message((*thought, *(_call_part(call_id, call) for call_id, call in calls)), exchange.said)
+        record_calls(tx, lease, turn_id=turn_id, message=message, ids=self.ids)
+        for call_id, call in calls:
+            if call.effect == "ask":
+                continue
+            start_call(tx, lease, turn_id=turn_id, call_id=call_id)
+            result = ToolResultPart(call_id=call_id, name=call.name, output=call.output)
+            record_result(tx, lease, turn_id=turn_id, result=NewMessage(role="tool", parts=(result,)))
+
+    def _deliver(self, tx: Tx, platform: str, undelivered: str | None) -> None:
+        connector = self.connectors[platform]
+        while claimed := claim_deliveries(tx, connector):
+            for delivery in claimed:
+                outcome = (
+                    Sent(message_id=f"m{delivery.id}")
+                    if undelivered is None
+                    else Rejected(reason=undelivered, permanent=True, dead_address=True)
+                )
+                record_delivery(tx, connector, delivery.id, outcome, deduplicates=False)
+
+
+def _call_part(call_id: str, call: Call) -> ToolCallPart:
+    return ToolCallPart(call_id=call_id, name=call.name, arguments=dict(call.arguments), effect=call.effect)
+
+
+def _message(parts: tuple[Part, ...], asked: str) -> NewMessage:
+    """Return a model's message with about what it would have used."""
+    written = sum(map(len, _texts(parts))) // 4 + 3
+    read = CONTEXT_TOKENS + len(asked) // 4
+    return NewMessage(
+        role="assistant",
+        parts=parts,
+        input_tokens=read,
+        cached_tokens=read * 3 // 4,
+        output_tokens=written,
+        cost_micros=read * INPUT_MICROS + written * OUTPUT_MICROS,
+        finish_reason="stop",
+    )
+
+
+def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
+    for part in parts:
+        yield part.text if isinstance(part, TextPart | ThinkingPart) else str(part)
+
+
+def _picture(now: Micros) -> Blob:
+    """Return a small picture of a court at noon, as PNG."""
+    width, height = PICTURE_SIDES
+    rows = b"".join(
+        b"\0" + bytes(value for x in range(width) for value in _colour(x / width, y / height))
+        for y in range(height)
+    )
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in (
+            (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+            (b"IDAT", zlib.compress(rows, 9)),
+            (b"IEND", b""),
+        )
+    )
+    digest = hashlib.sha256(data).hexdigest()
+    return Blob(hash=digest, media_type="image/png", size_bytes=len(data), data=data, created_at=now)
+
+
+def _colour(x: float, y: float) -> tuple[int, int, int]:
+    if y < 1 / 2:
+        return 120 + round(100 * y), 170 + round(60 * y), 230
+    tree = (x * 6) % 1 < 1 / 4 and y < 3 / 4
+    return (70, 120, 50) if tree else (220, 190 - round(60 * (y - 1 / 2)), 140)

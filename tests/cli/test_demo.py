@@ -1,0 +1,57 @@
+"""``keryx serve --demo`` in a process of its own: nothing of the owner's is touched, and nothing is left behind."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from keryx.cli.demo import make_demo
+from keryx.config_load import load_config
+from tests.architecture.source import ROOT
+
+PATIENCE_SECONDS = 60
+
+
+async def test_the_demo_serves_sample_conversations_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    scratch, home = tmp_path / "scratch", tmp_path / "home"
+    scratch.mkdir()
+    home.mkdir()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "keryx", "serve", "--demo"),
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "src"),
+            "TMPDIR": str(scratch),
+            # What the owner has set up is not even read: this would be refused.
+            "KERYX_HOME": str(home),
+            "KERYX_TIMEZONE": "Nowhere/Nothing",
+        },
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    told = ""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while "keryx: ready" not in told:
+            line = await process.stderr.readline()
+            assert line, told
+            told += line.decode()
+        (folder,) = scratch.glob("keryx-demo-*")
+        assert f"sample conversations in {folder}, gone when it ends" in told
+        assert f"KERYX_HOME={folder} keryx chat" in told
+        assert (folder / "main" / "keryx.db").exists()
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+    assert process.returncode == 0
+    assert list(scratch.iterdir()) == []
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("model", ["offline:smollm2", None])
+def test_the_demo_s_folder_is_a_home_in_which_that_model_answers(tmp_path: Path, model: str | None) -> None:
+    (tmp_path.parent / "keryx.yaml").write_text("model: openai:gpt-5\n")
+    made = make_demo(tmp_path, model=model)
+    assert (made.model, made.data_dir) == (model, tmp_path / "main")
+    assert load_config({"KERYX_HOME": str(tmp_path)}, tmp_path).model == model
