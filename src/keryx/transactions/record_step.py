@@ -19,6 +19,7 @@ from keryx.store.tables import approvals, feed, leases, outbox, turns
 from keryx.transactions.append_message import Appended, append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.hold_turn import hold_turn
+from keryx.transactions.keep_blobs import keep_text
 
 UNDECLARED: StepEffect = "once"
 """What a call is taken for whose effect nobody stated: it is never run twice."""
@@ -104,10 +105,12 @@ def record_text(tx: Tx, lease: Lease, *, turn_id: TurnId, start: int, text: str)
 
 
 def record_prompt(
-    tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt_hash: str, tools_hash: str
+    tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt: str, tools: str
 ) -> None:
-    """Note by content what exactly the turn ran with."""
+    """Note what exactly the turn ran with, and keep both texts by their content as long as the session is there."""
     hold_turn(tx, lease, turn_id=turn_id)
+    prompt_hash = keep_text(tx, lease.session_id, prompt, media_type="text/plain")
+    tools_hash = keep_text(tx, lease.session_id, tools, media_type="application/json")
     turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
 
 

@@ -8,6 +8,10 @@ ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at
 -- One content; the bytes are there only where the store itself keeps them.
 SELECT hash, media_type, size_bytes, data, created_at FROM blobs WHERE hash = :hash
 
+-- name: blobs.find_newer
+-- Whether the content is there and was brought after a time; without its bytes.
+SELECT 1 FROM blobs WHERE hash = :hash AND created_at > :since
+
 -- name: blobs.add_ref
 -- Somebody needs the content; again is no change.
 INSERT INTO blob_refs (hash, holder) VALUES (:hash, :holder) ON CONFLICT (hash, holder) DO NOTHING
