@@ -1,4 +1,4 @@
-"""``python -m bench store`` and ``gateway``: run the measures, print the table, write the figures.
+"""``python -m bench store``, ``gateway`` and ``model``: run the measures, print the table, write the figures.
 
 The exit code says whether the run went through, not whether the targets held: figures of a busy machine are
 figures too.
@@ -22,6 +22,8 @@ from bench.environments import OURS, PEERS, interpreter, title
 from bench.gateway.measures import MEASURES as GATEWAY_MEASURES
 from bench.gateway.run import run_gateway
 from bench.measures import MEASURES
+from bench.model.measures import MEASURES as MODEL_MEASURES
+from bench.model.run import run_model
 from bench.postgres import Databases
 from bench.report import Row, as_json, table
 from bench.run import SIZES, Run
@@ -68,6 +70,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="a comma list of measures",
     )
     gateway.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    model = commands.add_parser(
+        "model",
+        help="a model's turns: what is added to its tokens, stopping, starting, memory",
+        epilog="example: scripts/bench model --quick --only tokens,stop",
+    )
+    model.add_argument("--quick", action="store_true", help="about half a minute instead of two")
+    model.add_argument(
+        "--only", type=_names(MODEL_MEASURES), default=tuple(MODEL_MEASURES), help="a comma list of measures"
+    )
+    model.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return parser.parse_args(arguments)
 
 
@@ -76,6 +88,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parse(arguments)
     if chosen.command == "gateway":
         return run_gateway(chosen, folder=FOLDER, machine=_machine())
+    if chosen.command == "model":
+        return run_model(chosen, folder=FOLDER, machine=_machine())
     return _run_store(chosen)
 
 

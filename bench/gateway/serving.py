@@ -67,14 +67,15 @@ def environment(place: Place, **settings: str) -> dict[str, str]:
 
 
 @contextmanager
-def serve(place: Place, *, callback: str | None = None) -> Iterator[Served]:
-    """Run ``keryx serve`` with the webhook on a free port."""
+def serve(place: Place, *, callback: str | None = None, **more: str) -> Iterator[Served]:
+    """Run ``keryx serve`` with the webhook on a free port, and with ``more`` settings."""
     port = _free_port()
     settings = {
         "KERYX_WEBHOOK_ENABLED": "true",
         "KERYX_WEBHOOK_SECRET": SECRET,
         "KERYX_WEBHOOK_PORT": str(port),
         "KERYX_LOG_LEVEL": "warning",
+        **more,
     }
     if callback is not None:
         settings["KERYX_WEBHOOK_CALLBACK"] = callback
@@ -123,12 +124,12 @@ def _free_port() -> int:
         return port
 
 
-def print_hello(place: Place) -> float:
+def print_hello(place: Place, **settings: str) -> float:
     """Return how long ``keryx --print hello`` takes."""
     began = time.perf_counter()
     done = subprocess.run(
         [*COMMAND, "--print", "hello"],
-        env=environment(place),
+        env=environment(place, **settings),
         cwd=place.folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -49,6 +49,9 @@ async def printed(environ: dict[str, str], text: str) -> tuple[str, str, int | N
 
 async def test_a_name_and_a_key_suffice_for_an_answer(server: ModelServer, tmp_path: Path) -> None:
     environ = environment(server, tmp_path, OPENAI_API_KEY="sk-right")
+    del environ["KERYX_HOME"]
+    # Somebody's account as it is, new and empty: nothing of Keryx is set but the model's name.
+    environ["HOME"] = str(tmp_path)
     assert await printed(environ, "Where?") == ("Rome, of course.\n", "", 0)
     (asked,) = server.requests
     assert asked.messages[1] == {"role": "user", "content": "Where?"}

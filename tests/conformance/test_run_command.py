@@ -238,8 +238,15 @@ async def test_title(chat: Chat) -> None:
 async def test_model_and_personality(chat: Chat) -> None:
     session_id = await shown(chat)
     assert await chat.reply("/model") == "The configured model answers here."
-    assert await chat.reply("/model big-1") == "From the next turn on, big-1 answers here."
-    assert await chat.reply("/model") == "The model here is big-1."
+    assert await chat.reply("/model openai: big-1") == "From the next turn on, openai:big-1 answers here."
+    assert await chat.reply("/model") == "The model here is openai:big-1."
+    assert await chat.reply("/model opnai:big-1") == (
+        "There is no provider 'opnai'. Did you mean openai or openai-chat or openai-codex?"
+    )
+    assert await chat.reply("/model gpt-5") == (
+        "'gpt-5' names no model; write it as provider:name, such as openai:gpt-5."
+    )
+    assert await chat.reply("/model") == "The model here is openai:big-1."
     assert await chat.reply("/model none") == "From the next turn on, the configured model answers here."
     assert (await chat.talk.record(session_id)).model is None
 

@@ -23,7 +23,6 @@ from keryx.transactions.record_step import (
     AlreadyEnded,
     NotStarted,
     Started,
-    record_prompt,
     record_result,
     record_text,
 )
@@ -174,17 +173,6 @@ async def test_what_a_turn_is_saying_is_kept_until_it_has_said_it(stage: Stage) 
     assert await stage.look(lambda tx: turns.list_chunks(tx, begun.turn_id, start=3)) == [(3, "lo \ud800")]
     await stage.finish(begun, "Hello")
     assert await stage.look(lambda tx: turns.list_chunks(tx, begun.turn_id)) == []
-
-
-async def test_a_turn_keeps_what_it_ran_with(stage: Stage) -> None:
-    await stage.accept("one")
-    begun = await stage.begin()
-    await stage.do(
-        lambda tx: record_prompt(
-            tx, begun.lease, turn_id=begun.turn_id, model="m\x00", prompt_hash="p", tools_hash="t"
-        )
-    )
-    assert await stage.rows("SELECT model, prompt_hash, tools_hash FROM turns") == [("m\ufffd", "p", "t")]
 
 
 async def test_a_turn_that_is_not_there_is_not_found(stage: Stage) -> None:

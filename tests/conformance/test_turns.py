@@ -214,7 +214,7 @@ def writes(begun: BegunTurn, lease: Lease, ids: Ids) -> dict[str, Callable[[Tx],
         "record_result": lambda tx: record_result(tx, lease, turn_id=turn_id, result=result_message("c")),
         "record_text": lambda tx: record_text(tx, lease, turn_id=turn_id, start=0, text="late"),
         "record_prompt": lambda tx: record_prompt(
-            tx, lease, turn_id=turn_id, model="m", prompt_hash="p", tools_hash="t"
+            tx, lease, turn_id=turn_id, model="m", prompt="p", tools="t"
         ),
         "ask_approval": lambda tx: ask_approval(
             tx, lease, turn_id=turn_id, call_id="c", question="?", ids=ids

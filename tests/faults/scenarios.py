@@ -212,7 +212,7 @@ SCENARIOS: dict[str, Scenario] = {
         tx, w.running.lease, turn_id=w.running.turn_id, start=0, text="So"
     ),
     "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
-        tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt_hash="p", tools_hash="t"
+        tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt="p", tools="t"
     ),
     "record_step.ask_approval": lambda tx, w, ids: record_step.ask_approval(
         tx, w.running.lease, turn_id=w.running.turn_id, call_id="c", question="?", ids=ids
@@ -477,7 +477,7 @@ PARTS: frozenset[str] = frozenset(
         "idle_session.lock_idle",
         "idle_session.require_idle",
         "idle_session.require_owner",
-        "keep_blobs.keep_result",
+        "keep_blobs.keep_text",
         "manage_access.require_owner",
         "pair_stranger.redeem",
         "run_command.show_help",

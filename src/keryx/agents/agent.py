@@ -54,11 +54,11 @@ class Brief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A model as ``provider:name``, and the hashes of the system prompt and the list of tools it was given."""
+    """A model as ``provider:name``, and the system prompt and the list of tools it was given, word for word."""
 
     model: str
-    prompt_hash: str
-    tools_hash: str
+    prompt: str
+    tools: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

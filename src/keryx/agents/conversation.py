@@ -40,6 +40,11 @@ Spoken: TypeAlias = Said | NewMessage
 NO_RESULT: Final = "No result was kept."
 BEGINNING: Final = "(The conversation begins here.)"
 UNREADABLE: Final = "[something this version cannot read]"
+NOT_SHOWN: Final = {
+    False: "[{what}: you cannot see this, because it is too large or not in the store]",
+    True: "[{what}: you cannot see this, because it is no image, PDF or text]",
+}
+"""What a model is told of a content, by whether there is one."""
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 FILES: Final = frozenset({"application/pdf"})
 
@@ -189,11 +194,16 @@ class _Conversation:
             case MediaPart(blob=str(blob)) if blob in self.media and part.media_type.startswith("text/"):
                 return _clean(f"{_named(part)}\n{self.media[blob].decode('utf-8', 'replace')}")
             case MediaPart():
-                return _named(part)
+                return self._not_shown(part)
             case ThinkingPart() | ToolCallPart() | ToolResultPart():
                 return None
             case _:
                 return UNREADABLE
+
+    def _not_shown(self, part: MediaPart) -> str:
+        if part.blob is None:
+            return _named(part)
+        return _clean(NOT_SHOWN[part.blob in self.media].format(what=part.name or part.media_type))
 
 
 def _pair(

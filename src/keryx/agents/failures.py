@@ -11,6 +11,7 @@ from keryx.domain.graphemes import one_line
 
 QUOTED_MAX: Final = 200
 EMPTY: Final = "{model} gave an empty answer."
+QUOTA: Final = "the account at {provider} has used up its quota; its owner can raise it there."
 FILTERED: Final = "{provider} refused to answer this (its content filter)."
 UNFINISHED: Final = "the answer of {model} broke off in the middle."
 UNREADABLE: Final = "the answer of {model} could not be read."
@@ -25,11 +26,7 @@ _SENTENCES: Final[tuple[_Sentence, ...]] = (
         "this conversation is too long for {model}. /new starts a fresh one, /model chooses one that reads more.",
         False,
     ),
-    (
-        (wrong.ModelQuotaExceededError,),
-        "the account at {provider} has used up its quota; its owner can raise it there.",
-        False,
-    ),
+    ((wrong.ModelQuotaExceededError,), QUOTA, False),
     ((wrong.ModelRateLimitError,), "{provider} asks for a pause: too much was asked of it.", True),
     ((wrong.ModelUnavailableError,), "{provider} is overloaded.", True),
     ((wrong.ModelServerError,), "{provider} has a fault of its own ({status}).", True),

@@ -6,7 +6,6 @@ turn needs it.
 """
 
 import asyncio
-import hashlib
 import importlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -130,8 +129,11 @@ class ModelAgent:
         """Ask, act and ask again, until there is an answer without calls."""
         for number in range(STEPS_MAX + 1):
             question = replace(question, may_call=number < STEPS_MAX)
+            # Before and not after: a turn that is stopped, fails or dies ran with it too.
+            await stage.note_model(_asked(models[0], question))
             model, answer = await self._ask(models, question, listener)
-            await stage.note_model(_asked(model, question))
+            if model != models[0]:
+                await stage.note_model(_asked(model, question))
             said = _with_own_ids(answer, question.spoken)
             if not any(isinstance(part, ToolCallPart) for part in said.parts):
                 return said
@@ -139,7 +141,11 @@ class ModelAgent:
                 break
             done = await stage.act(said)
             results = [NewMessage(role="tool", parts=(result,)) for result in done.results]
-            question = replace(question, spoken=[*question.spoken, said, *results, *done.joined])
+            question = replace(
+                question,
+                spoken=[*question.spoken, said, *results, *done.joined],
+                media={**question.media, **await self._media(done.joined)},
+            )
         raise AgentFailed(TOO_MANY_STEPS)
 
     async def _ask(
@@ -171,21 +177,25 @@ class ModelAgent:
             await self._sleep(wait / SECOND)
             pause *= 2
 
-    async def _question(self, brief: Brief) -> Question:
+    async def _media(self, spoken: Sequence[Said | NewMessage]) -> Mapping[str, bytes]:
+        """Return the contents that messages show, as far as they are there."""
         hashes = [
             part.blob
-            for message in brief.messages
+            for message in spoken
             if not isinstance(message, Cover)
             for part in message.parts
             if isinstance(part, MediaPart) and part.blob is not None
         ]
+        return await self._read_media(list(dict.fromkeys(hashes))) if hashes else {}
+
+    async def _question(self, brief: Brief) -> Question:
         return Question(
             instructions=INSTRUCTIONS,
             context=context_block(brief.context),
             spoken=brief.messages,
             tools=brief.tools,
             settings=brief.model_settings or ModelSettings(),
-            media=await self._read_media(list(dict.fromkeys(hashes))) if hashes else {},
+            media=await self._media(brief.messages),
             is_group=brief.context.source.chat_type != "dm",
             request=FLUSH if brief.purpose == "flush" else None,
         )
@@ -236,13 +246,9 @@ def _asked(model: str, question: Question) -> Asked:
     tools = [(each.name, each.description, each.parameters) for each in question.tools]
     return Asked(
         model=model,
-        prompt_hash=_hash(question.instructions + question.context),
-        tools_hash=_hash(dumps(tools, sort_keys=True, default=dict)),
+        prompt=question.instructions + question.context,
+        tools=dumps(tools, sort_keys=True, default=dict),
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _told(failed: Mapping[str, CallFailed]) -> str:

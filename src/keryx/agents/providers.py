@@ -5,9 +5,8 @@ One request, one answer: steps, tools and retries are the agent's, which records
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing
-from difflib import get_close_matches
 from typing import Any, Final, cast
 
 from pydantic_ai import messages as wire
@@ -22,22 +21,18 @@ from keryx.agents import failures
 from keryx.agents.calling import Access, CallFailed, Listener, Question
 from keryx.agents.conversation import Framing, answer_of, model_messages
 from keryx.domain.message import NewMessage, ThinkingPart
+from keryx.domain.model_name import PROVIDERS, nearest_names
 from keryx.domain.settings import ModelSettings
 
 CHAT_OF: Final = {"openai": "openai-chat", "offline": "openai-chat"}
 """``openai`` is the chat API, which every compatible server speaks; ``openai-responses`` is OpenAI's other one."""
 FAMILIES: Final = ("openai", "google", "azure")
 """Whose variables also go for names that begin so, such as ``openai-responses``."""
-NEAREST: Final = 3
+NO_END_OF_THEIR_OWN: Final = frozenset({"snowflake", "xai"})
+"""Who never say in a word of their own why an answer ended."""
+_FIELDS: Final = {"key": "api_key", "address": "base_url"}
 LIST_SECONDS: Final = 5.0
 COST_MICROS: Final = 1_000_000
-
-PROVIDERS: Final = (
-    *("anthropic", "azure", "bedrock", "cerebras", "cohere", "deepseek", "fireworks", "github", "google"),
-    *("google-cloud", "groq", "huggingface", "litellm", "mistral", "moonshotai", "ollama", "openai"),
-    *("openai-responses", "openrouter", "together", "vercel", "vllm", "xai", "zai", "offline"),
-)
-"""Those named to people who misspell one; whatever else pydantic-ai knows works as well."""
 
 
 class Providers:
@@ -56,7 +51,7 @@ class Providers:
         try:
             response = await self._stream(used, question, heard)
         except (AgentRunError, UserError, TimeoutError) as error:
-            hint = await self._hint(model, used, error)
+            hint = await self._advice(model, used, error)
             raise failures.failure_of(error, model, heard=heard.anything, hint=hint) from error
         return _message(response, model, heard=heard.anything)
 
@@ -108,18 +103,22 @@ class Providers:
         provider, colon, model = name.partition(":")
         if not (provider and colon and model):
             raise CallFailed(f"{name!r} names no model; write it as provider:model, such as openai:gpt-5.")
-        provider = CHAT_OF.get(provider, provider)
         try:
-            return infer_model(f"{provider}:{model}", self._provider)
+            return infer_model(f"{CHAT_OF.get(provider, provider)}:{model}", self._provider)
         except ValueError as error:
-            raise CallFailed(f"there is no provider {provider!r}. {_nearest(provider, PROVIDERS)}") from error
+            raise CallFailed(
+                f"there is no provider {provider!r}. {nearest_names(provider, PROVIDERS)}"
+            ) from error
         except ImportError as error:
             raise CallFailed(
                 f"the package for {provider} is not installed; run: pip install 'pydantic-ai-slim[{provider}]'"
             ) from error
         except UserError as error:
-            if not self._has_key(provider):
-                raise CallFailed(f"there is no key for {provider}. {self._key_hint(provider)}") from error
+            missing = "address" if "_BASE_URL" in error.message else "key"
+            if not self._variables_of(provider)[_FIELDS[missing]]:
+                raise CallFailed(
+                    f"there is no {missing} for {provider}. {_hint(provider, missing)}"
+                ) from error
             raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
@@ -128,7 +127,12 @@ class Providers:
         given = {
             field: value for field, value in self._variables_of(name).items() if field in takes and value
         }
-        return made_of(**given)
+        made = made_of(**given)
+        if "base_url" in given or not (address := self._variables_of(name)["base_url"]):
+            return made
+        # Some providers have one address; their client can still be led to another, such as a company's own relay.
+        made.client.base_url = address
+        return made
 
     def _variables_of(self, provider: str) -> Mapping[str, str | None]:
         """Return the key and the address of a provider; what is not there, its package looks for itself."""
@@ -138,20 +142,13 @@ class Providers:
             key = key or variables.get("GEMINI_API_KEY")
         return {"api_key": key, "base_url": variables.get(f"{family}_BASE_URL")}
 
-    def _has_key(self, provider: str) -> bool:
-        return bool(self._variables_of(provider)["api_key"])
-
-    @staticmethod
-    def _key_hint(provider: str) -> str:
-        return f"Set {_family(provider)}_API_KEY in the environment or in the profile's .env."
-
-    async def _hint(self, name: str, model: Model, error: Exception) -> str:
+    async def _advice(self, name: str, model: Model, error: Exception) -> str:
         """Return what to do about a failure, where a name or a key is the matter."""
         provider, _, wanted = name.partition(":")
         if failures.concerns_key(error):
-            return self._key_hint(provider)
+            return _hint(provider, "key")
         if failures.concerns_name(error):
-            return _nearest(wanted, await _listed(provider, model))
+            return nearest_names(wanted, await _listed(provider, model))
         return ""
 
 
@@ -192,7 +189,7 @@ def _message(response: wire.ModelResponse, model: str, *, heard: bool) -> NewMes
     provider = model.partition(":")[0]
     if response.finish_reason == "content_filter" and all(isinstance(part, ThinkingPart) for part in parts):
         raise CallFailed(failures.FILTERED.format(provider=provider), heard=heard)
-    if response.finish_reason is None or response.state != "complete":
+    if not _is_whole(response, provider):
         raise CallFailed(failures.UNFINISHED.format(model=model), may_pass=True, heard=heard)
     if all(isinstance(part, ThinkingPart) for part in parts):
         raise CallFailed(failures.EMPTY.format(model=model), may_pass=True, heard=heard)
@@ -206,6 +203,18 @@ def _message(response: wire.ModelResponse, model: str, *, heard: bool) -> NewMes
         cost_micros=_cost(response),
         finish_reason=response.finish_reason,
     )
+
+
+def _is_whole(response: wire.ModelResponse, provider: str) -> bool:
+    """Say whether the model came to an end, and not only its connection.
+
+    A stream of OpenAI's shape that ends without a reason, as a relay may cut it, is taken for "stop" by pydantic-ai;
+    only the provider's own word beside it tells the two apart.
+    """
+    if response.finish_reason is None or response.state != "complete":
+        return False
+    said_so = "finish_reason" in (response.provider_details or {})
+    return said_so or response.finish_reason != "stop" or provider in NO_END_OF_THEIR_OWN
 
 
 def _cost(response: wire.ModelResponse) -> int:
@@ -245,19 +254,25 @@ def _family(provider: str) -> str:
     return (first if first in FAMILIES else provider).upper().replace("-", "_")
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=NEAREST, cutoff=0.5) or list(known[:NEAREST])
-    return f"Did you mean {' or '.join(near)}?" if near else "Look up its name at the provider."
+def _hint(provider: str, missing: str) -> str:
+    """Return how to give a provider its key or its address."""
+    return f"Set {_family(provider)}_{_FIELDS[missing].upper()} in the environment or in the profile's .env."
 
 
 async def _listed(provider: str, model: Model) -> list[str]:
     """Return the models the provider says it has, or where it does not say, those known when Keryx was built."""
-    client = getattr(model, "client", None)
+    client: Any = getattr(model, "client", None)
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            listed = [each.id async for each in client.models.list()]  # type: ignore[union-attr]
+            # Google's client has its own half for those who must not block.
+            listed = [_id(each) async for each in await getattr(client, "aio", client).models.list()]
     except Exception:  # noqa: BLE001 - a list to guess from is no reason to hide the failure itself
         listed = []
     return listed or [
         known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")
     ]
+
+
+def _id(listed: Any) -> str:
+    """Return the name of a model in a provider's list."""
+    return str(getattr(listed, "id", None) or listed.name).removeprefix("models/")

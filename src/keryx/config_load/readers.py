@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from keryx.domain.model_name import check_model_name
 from keryx.domain.person import Role, check_role
 from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_platform
 from keryx.domain.toolset import check_toolset
@@ -20,8 +21,6 @@ Raw = str | tuple[str, ...] | None
 Reader = Callable[[Raw], T]
 
 NONE = "none"
-SHORT_MODELS = {"offline": "offline:smollm2"}
-"""Names that stand for one model."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -101,12 +100,7 @@ def platforms(raw: Raw) -> tuple[str, ...]:
 
 def model_name(raw: Raw) -> str:
     """Read the name of a model, ``provider:name``."""
-    name = text(raw)
-    name = SHORT_MODELS.get(name, name)
-    provider, _, model = name.partition(":")
-    if not (provider.strip() and model.strip()):
-        raise InvalidValue(f"{name!r} names no model; write it as provider:name, such as openai:gpt-5")
-    return name
+    return check_model_name(text(raw))
 
 
 def model_names(raw: Raw) -> tuple[str, ...]:

@@ -154,13 +154,8 @@ class Player:
         begun = begin_turn(tx, holder=HOLDER, session_id=session_id)
         if begun is not None:
             if model is not None:
-                prompt = hashlib.sha256(b"demo").hexdigest()
                 record_prompt(
-                    *(tx, begun.lease),
-                    turn_id=begun.turn_id,
-                    model=model,
-                    prompt_hash=prompt,
-                    tools_hash=prompt,
+                    tx, begun.lease, turn_id=begun.turn_id, model=model, prompt="A demo.", tools="[]"
                 )
             self._run(tx, begun, exchange)
         self._deliver(tx, platform, exchange.undelivered)

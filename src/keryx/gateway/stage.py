@@ -96,12 +96,7 @@ class TurnStage:
         lease, turn_id = self._lease, self._turn_id
         await self._desk.insist(
             lambda tx: record_prompt(
-                tx,
-                lease,
-                turn_id=turn_id,
-                model=asked.model,
-                prompt_hash=asked.prompt_hash,
-                tools_hash=asked.tools_hash,
+                tx, lease, turn_id=turn_id, model=asked.model, prompt=asked.prompt, tools=asked.tools
             ),
             what="a turn",
         )

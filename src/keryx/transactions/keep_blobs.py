@@ -1,9 +1,9 @@
 """Keep contents that messages refer to, and collect those that nobody needs any more."""
 
+import hashlib
 from typing import TypeAlias
 
 from keryx.clock import DAY, Micros
-from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.session import SessionId
 from keryx.store.database import Tx
 from keryx.store.tables import blobs
@@ -23,16 +23,16 @@ def keep_blob(tx: Tx, session_id: SessionId, blob: Blob) -> None:
     blobs.add_ref(tx, hash=blob.hash, holder=blobs.session_holder(session_id))
 
 
-def keep_result(tx: Tx, session_id: SessionId, whole: LongResult) -> None:
-    """Keep a result whole for a session, in the transaction that stores what is shown of it."""
-    data = whole.data
-    keep_blob(
-        tx,
-        session_id,
-        blobs.Blob(
-            hash=whole.hash, media_type=RESULT_TYPE, size_bytes=len(data), data=data, created_at=tx.now
-        ),
-    )
+def keep_text(tx: Tx, session_id: SessionId, text: str, *, media_type: str) -> str:
+    """Keep a text for a session, in the store itself and once however many need it; return its hash."""
+    data = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(data).hexdigest()
+    # Many turns bring the same text at once: one that is there is left alone, so that none waits for another. What was
+    # brought lately is not collected before the reference below holds it.
+    if not blobs.is_newer(tx, digest, since=tx.now - COLLECT_AFTER // 2):
+        blobs.add_blob(tx, hash=digest, media_type=media_type, size_bytes=len(data), data=data)
+    blobs.add_ref(tx, hash=digest, holder=blobs.session_holder(session_id))
+    return digest
 
 
 def collect_blobs(tx: Tx, *, limit: int = 500) -> list[str]:

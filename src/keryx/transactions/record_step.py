@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keryx.domain.approval import APPROVAL_LIFETIME
 from keryx.domain.lease import Lease
-from keryx.domain.long_result import LongResult
+from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.route import Address
 from keryx.domain.turn import StepEffect, TurnId, moves_last_activity
@@ -20,7 +20,7 @@ from keryx.store.tables import approvals, feed, leases, outbox, turns
 from keryx.transactions.append_message import Appended, append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.hold_turn import hold_turn
-from keryx.transactions.keep_blobs import keep_result
+from keryx.transactions.keep_blobs import keep_text
 
 UNDECLARED: StepEffect = "once"
 """What a call is taken for whose effect nobody stated: it is never run twice."""
@@ -96,7 +96,7 @@ def record_result(
     if turns.get_step(tx, turn_id=turn_id, call_id=part.call_id).result_seq is not None:
         return AlreadyEnded()
     if whole is not None:
-        keep_result(tx, lease.session_id, whole)
+        keep_text(tx, lease.session_id, whole.text, media_type=RESULT_TYPE)
     appended = append_held(tx, lease, result, turn_id=turn_id)
     turns.end_step(tx, turn_id=turn_id, call_id=part.call_id, state="done", result_seq=appended.seq)
     feed.add_event(tx, lease.session_id, "step", turn_id)
@@ -110,10 +110,12 @@ def record_text(tx: Tx, lease: Lease, *, turn_id: TurnId, start: int, text: str)
 
 
 def record_prompt(
-    tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt_hash: str, tools_hash: str
+    tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt: str, tools: str
 ) -> None:
-    """Note by content what exactly the turn ran with."""
+    """Note what exactly the turn ran with, and keep both texts by their content as long as the session is there."""
     hold_turn(tx, lease, turn_id=turn_id)
+    prompt_hash = keep_text(tx, lease.session_id, prompt, media_type="text/plain")
+    tools_hash = keep_text(tx, lease.session_id, tools, media_type="application/json")
     turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
 
 

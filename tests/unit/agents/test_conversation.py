@@ -291,8 +291,14 @@ def test_half_a_surrogate_pair_does_not_stop_a_conversation() -> None:
     [
         (MediaPart(media_type="image/png", blob=HASH), wire.BinaryContent(data=PNG, media_type="image/png")),
         (MediaPart(media_type="text/plain", blob=HASH, name="a.txt"), "[a.txt]\n\ufffdPNG"),
-        (MediaPart(media_type="application/zip", blob=HASH, name="a.zip"), "[a.zip]"),
-        (MediaPart(media_type="image/png", blob="b" * 64), "[image/png]"),
+        (
+            MediaPart(media_type="application/zip", blob=HASH, name="a.zip"),
+            "[a.zip: you cannot see this, because it is no image, PDF or text]",
+        ),
+        (
+            MediaPart(media_type="image/png", blob="b" * 64),
+            "[image/png: you cannot see this, because it is too large or not in the store]",
+        ),
         (
             MediaPart(media_type="video/mp4", url="https://example.org/v"),
             "[video/mp4: https://example.org/v]",

@@ -294,7 +294,7 @@ async def test_another_model_stands_in_at_once_and_its_failure_is_told_too() -> 
         [Refusal(status=503), Reply(text="I stand in.")], choice=choice, sleeps=pauses.append
     )
     assert answer.message is not None
-    assert [asked.model for asked in stage.asked] == ["anthropic:claude-scripted"]
+    assert [asked.model for asked in stage.asked] == ["openai:scripted", "anthropic:claude-scripted"]
     assert text_of(answer.message.parts) == "I stand in."
     assert ([asked.path for asked in requests], pauses) == (["/v1/chat/completions", "/v1/messages"], [])
     failed = await failure([Refusal(status=401), Refusal(status=401)], choice=choice)

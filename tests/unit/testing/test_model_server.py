@@ -8,6 +8,9 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from google import genai
+from google.genai.errors import ClientError
+from google.genai.types import HttpOptions
 
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 
@@ -57,6 +60,37 @@ async def test_anthropic_s_client_reads_a_stream() -> None:
     assert [(call.id, call.name, call.input) for call in calls] == [("c-1", "weather", WEATHER.arguments)] * 2
     assert (message.stop_reason, message.usage.input_tokens) == ("tool_use", 4)
     assert message.usage.cache_read_input_tokens == 3
+
+
+def google_client(server: ModelServer, key: str = "k") -> Any:
+    return genai.Client(api_key=key, http_options=HttpOptions(base_url=server.url)).aio
+
+
+async def test_google_s_client_reads_a_stream_and_a_whole_answer() -> None:
+    reply = Reply(thinking="I see", text="It is warm.", calls=[WEATHER], input_tokens=7, cached_tokens=3)
+    asked = {"model": "scripted", "contents": "hi"}
+    async with ModelServer([reply, reply], models=["scripted"]) as server, google_client(server) as client:
+        chunks = [chunk async for chunk in await client.models.generate_content_stream(**asked)]
+        whole = await client.models.generate_content(**asked)
+        assert [model.name async for model in await client.models.list()] == ["models/scripted"]
+    for parts in ([part for chunk in chunks for part in chunk.candidates[0].content.parts], whole.parts):
+        said = [part for part in parts if part.text and not part.thought]
+        assert "".join(part.text for part in said) == "It is warm."
+        assert "".join(part.text for part in parts if part.thought) == "I see"
+        (call,) = [part.function_call for part in parts if part.function_call]
+        assert (call.id, call.name, call.args) == ("c-1", "weather", WEATHER.arguments)
+    for last in (chunks[-1], whole):
+        assert last.candidates[0].finish_reason == "STOP"
+        assert last.usage_metadata.cached_content_token_count == 3
+
+
+async def test_google_s_client_is_told_what_is_wrong_with_its_key_and_its_model() -> None:
+    asked = {"model": "scripted", "contents": "hi"}
+    async with ModelServer([], key="right", models=["other"]) as server:
+        for key, status in (("wrong", "UNAUTHENTICATED"), ("right", "NOT_FOUND")):
+            async with google_client(server, key) as client:
+                with pytest.raises(ClientError, match=status):
+                    await client.models.generate_content(**asked)
 
 
 async def test_an_answer_may_be_asked_for_as_a_whole() -> None:

@@ -43,6 +43,11 @@ def find_held(tx: ReadTx, hash: str, *, holder: str) -> Blob | None:  # noqa: A0
     return None if row is None else Blob._make(row)
 
 
+def is_newer(tx: ReadTx, hash: str, *, since: Micros) -> bool:  # noqa: A002 - named as the column
+    """Say whether a content is there and was brought after ``since``."""
+    return tx.row("blobs.find_newer", hash=hash, since=since) is not None
+
+
 def add_ref(tx: Tx, *, hash: str, holder: str) -> None:  # noqa: A002 - named as the column
     """Note that ``holder`` needs a content; again is no change."""
     tx.run("blobs.add_ref", hash=hash, holder=holder)

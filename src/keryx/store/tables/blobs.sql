@@ -15,6 +15,10 @@ FROM blob_refs r
 JOIN blobs b ON b.hash = r.hash
 WHERE r.hash = :hash AND r.holder = :holder
 
+-- name: blobs.find_newer
+-- Whether the content is there and was brought after a time; without its bytes.
+SELECT 1 FROM blobs WHERE hash = :hash AND created_at > :since
+
 -- name: blobs.add_ref
 -- Somebody needs the content; again is no change.
 INSERT INTO blob_refs (hash, holder) VALUES (:hash, :holder) ON CONFLICT (hash, holder) DO NOTHING

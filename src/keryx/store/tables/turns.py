@@ -104,6 +104,12 @@ def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, too
     )
 
 
+def find_prompt(tx: ReadTx, turn_id: int) -> tuple[str | None, str, str] | None:
+    """Return the model a turn asked and the hashes of its system prompt and its tools; None where it asked none."""
+    row = tx.row("turns.find_prompt", turn_id=turn_id)
+    return None if row is None else (row[0], row[1], row[2])
+
+
 def request_stop(tx: Tx, session_id: str) -> bool:
     """Ask the live turn of a session to stop; say whether that is new."""
     return tx.run("turns.request_stop", session_id=session_id) > 0

@@ -58,6 +58,11 @@ WHERE state IN ('running', 'waiting') AND state = 'running' AND holder = :holder
 -- Exactly what the turn ran with, by content.
 UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools_hash WHERE id = :turn_id
 
+-- name: turns.find_prompt
+-- What the turn ran with, by content; nothing where it asked no model.
+SELECT model, prompt_hash, tools_hash FROM turns
+WHERE id = :turn_id AND prompt_hash IS NOT NULL AND tools_hash IS NOT NULL
+
 -- name: turns.request_stop
 -- The holder learns of it when it next renews.
 UPDATE turns SET stop_requested_at = :now

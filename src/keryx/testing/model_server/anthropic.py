@@ -1,10 +1,10 @@
 """The scripted model on Anthropic's wire: ``/v1/messages``, streamed or whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from json import dumps, loads
 
 from keryx.domain.json_value import JsonValue
-from keryx.testing.model_server.script import Piece, PieceKind, Refusal, Reply
+from keryx.testing.model_server.script import Asked, Piece, PieceKind, Refusal, Reply
 
 PATH = "/v1/messages"
 _KINDS = {
@@ -19,10 +19,10 @@ _KINDS = {
 class AnthropicWire:
     """One answer on this wire: blocks that are begun, grow and end."""
 
-    def __init__(self, reply: Reply, asked: Mapping[str, JsonValue]) -> None:
+    def __init__(self, reply: Reply, asked: Asked) -> None:
         self._reply = reply
-        self._model = str(asked.get("model"))
-        self.streams = bool(asked.get("stream"))
+        self._model = asked.model
+        self.streams = bool(asked.body.get("stream"))
         self._block_no = -1
         self._open: PieceKind | None = None
 

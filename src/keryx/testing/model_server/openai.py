@@ -1,10 +1,10 @@
 """The scripted model on OpenAI's wire: ``/v1/chat/completions``, streamed or whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from json import dumps
 
 from keryx.domain.json_value import JsonValue
-from keryx.testing.model_server.script import Piece, Refusal, Reply
+from keryx.testing.model_server.script import Asked, Piece, Refusal, Reply
 
 PATH = "/v1/chat/completions"
 _KINDS = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "overloaded"}
@@ -13,10 +13,10 @@ _KINDS = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_excee
 class OpenAIWire:
     """One answer on this wire."""
 
-    def __init__(self, reply: Reply, asked: Mapping[str, JsonValue]) -> None:
+    def __init__(self, reply: Reply, asked: Asked) -> None:
         self._reply = reply
-        self._model = str(asked.get("model"))
-        self.streams = bool(asked.get("stream"))
+        self._model = asked.model
+        self.streams = bool(asked.body.get("stream"))
 
     def begin(self) -> Iterator[str]:
         """Yield what comes before the first piece."""

@@ -1,7 +1,8 @@
 """What a scripted model does when it is asked: answers, in pieces and with faults of its own, or refusals.
 
-A reply is the same in every shape; how it looks on the wire is the business of ``openai`` and ``anthropic``. A piece is
-a word of text or thinking, the beginning of a call, or a bit of its arguments: faults count in pieces.
+A reply is the same in every shape; how it looks on the wire is the business of ``openai``, ``anthropic`` and
+``google``. A piece is a word of text or thinking, the beginning of a call, or a bit of its arguments: faults count in
+pieces.
 """
 
 import re
@@ -53,7 +54,7 @@ class Reply:
     hang_after: int | None = None
     """Nothing more comes after so many pieces, until the client goes or the server lets it."""
     ends_early: bool = False
-    """The stream ends properly, without saying why the model stopped."""
+    """The stream ends properly, without saying why the model stopped; with ``cut_after``, in the middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +77,15 @@ class Asked:
     body: Mapping[str, JsonValue]
 
     @property
+    def model(self) -> str:
+        """The model that is asked; Google's clients name it in the path."""
+        named = re.search(r"/models/([^:/]+):", self.path)
+        return named[1] if named else str(self.body.get("model"))
+
+    @property
     def messages(self) -> list[dict[str, JsonValue]]:
         """The conversation in it."""
-        messages = self.body.get("messages")
+        messages = self.body.get("messages", self.body.get("contents"))
         assert isinstance(messages, list), "a request without messages"
         return [message for message in messages if isinstance(message, dict)]
 

@@ -5,8 +5,9 @@ and when a client went away, so that tests wait for events and not for time.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from json import dumps, loads
 from types import TracebackType
 from typing import Protocol
@@ -14,7 +15,7 @@ from typing import Protocol
 import h11
 
 from keryx.domain.json_value import JsonValue
-from keryx.testing.model_server import anthropic, openai
+from keryx.testing.model_server import anthropic, google, openai
 from keryx.testing.model_server.script import Answer, Asked, Piece, Refusal, Reply, Script, pieces
 
 READ_BYTES = 65_536
@@ -67,7 +68,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """The address of the machine; a client of Anthropic's is given this."""
+        """The address of the machine; clients of Anthropic's and Google's are given this."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -102,11 +103,11 @@ class ModelServer:
         if self._key is not None and self._key not in (
             asked.headers.get("authorization", "").removeprefix("Bearer "),
             asked.headers.get("x-api-key"),
+            asked.headers.get("x-goog-api-key"),
         ):
             return Refusal(status=401, message="Incorrect API key provided")
-        model = str(asked.body.get("model"))
-        if self._models and model not in self._models:
-            return Refusal(status=404, message=f"The model `{model}` does not exist")
+        if self._models and asked.model not in self._models:
+            return Refusal(status=404, message=f"The model `{asked.model}` does not exist")
         self.requests.append(asked)
         if callable(self._script):
             return self._script(asked)
@@ -114,11 +115,12 @@ class ModelServer:
         return self._script[number] if number < len(self._script) else OVER
 
     def list_models(self) -> JsonValue:
-        """Return the models it knows, in a shape that both kinds of client read."""
+        """Return the models it knows, in a shape that every kind of client reads."""
         known: list[JsonValue] = [
             {"id": name, "object": "model", "type": "model", "display_name": name} for name in self._models
         ]
-        return {"object": "list", "data": known, "has_more": False}
+        named: list[JsonValue] = [{"name": f"models/{name}"} for name in self._models]
+        return {"object": "list", "data": known, "has_more": False, "models": named}
 
 
 class _Connection:
@@ -166,19 +168,21 @@ class _Connection:
 
     async def _respond(self, asked: Asked) -> None:
         path = asked.path.partition("?")[0]
-        if path == "/v1/models":
+        if path in ("/v1/models", google.LIST_PATH):
             await self._send_whole(200, self._server.list_models())
         elif path == openai.PATH:
             await self._play(asked, openai.OpenAIWire, openai.refused)
         elif path == anthropic.PATH:
             await self._play(asked, anthropic.AnthropicWire, anthropic.refused)
+        elif google.PATH.fullmatch(path):
+            await self._play(asked, google.GoogleWire, google.refused)
         else:
             await self._send_whole(404, openai.refused(Refusal(status=404, message=f"no such path: {path}")))
 
     async def _play(
         self,
         asked: Asked,
-        wire_of: Callable[[Reply, Mapping[str, JsonValue]], Wire],
+        wire_of: Callable[[Reply, Asked], Wire],
         refused: Callable[[Refusal], JsonValue],
     ) -> None:
         answer = self._server.answer(asked)
@@ -187,7 +191,7 @@ class _Connection:
             headers = [] if after is None else [("retry-after", f"{after:g}")]
             await self._send_whole(answer.status, refused(answer), headers)
             return
-        wire = wire_of(answer, asked.body)
+        wire = wire_of(answer, asked)
         if wire.streams:
             await self._stream(answer, wire)
         else:
@@ -196,9 +200,11 @@ class _Connection:
     async def _stream(self, reply: Reply, wire: Wire) -> None:
         await self._send(h11.Response(status_code=200, headers=STREAM))
         await self._send_text(wire.begin())
-        number = 0
-        await self._fault(reply, number)
-        for number, piece in enumerate(pieces(reply), start=1):
+        await self._fault(reply, 0)
+        whole = pieces(reply)
+        for number, piece in enumerate(
+            islice(whole, reply.cut_after) if reply.ends_early else whole, start=1
+        ):
             if reply.pause_seconds:
                 await asyncio.sleep(reply.pause_seconds)
             await self._send_text(wire.piece(piece))
@@ -207,7 +213,7 @@ class _Connection:
         await self._send(h11.EndOfMessage())
 
     async def _fault(self, reply: Reply, number: int) -> None:
-        if reply.cut_after == number:
+        if reply.cut_after == number and not reply.ends_early:
             raise _CutOff
         if reply.hang_after == number:
             self._server.hangs.set()

@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 
+from keryx.domain.model_name import check_model_name
 from keryx.domain.settings import decode_personality
 from keryx.store.database import Tx
 from keryx.store.tables import memories, projects, sessions
@@ -33,7 +34,7 @@ def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     if not arguments:
         name = _session(tx, context).model
         return say(context, f"The model here is {name}." if name else "The configured model answers here.")
-    name = None if arguments.lower() == NONE else arguments
+    name = None if arguments.lower() == NONE else check_model_name(arguments)
     set_model(tx, context.session_id, name, person_id=context.person.id)
     return say(context, f"From the next turn on, {name or 'the configured model'} answers here.")
 

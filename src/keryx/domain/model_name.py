@@ -1,0 +1,37 @@
+"""Names of models, ``provider:name``, and the providers there are. Pure: a name says nothing about keys or packages."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from keryx.errors import InvalidValue
+
+NEAREST: Final = 3
+
+PROVIDERS: Final = (
+    *("openai", "anthropic", "google", "openrouter", "ollama", "vllm"),
+    *("alibaba", "azure", "azure-responses", "bedrock", "bedrock-mantle", "cerebras", "cohere", "crusoe"),
+    *("deepseek", "fireworks", "github", "github-copilot", "google-cloud", "groq", "heroku", "huggingface"),
+    *("litellm", "meta", "mistral", "moonshotai", "nebius", "openai-chat", "openai-chatgpt", "openai-codex"),
+    *("openai-responses", "ovhcloud", "sambanova", "snowflake", "together", "vercel", "xai", "zai"),
+    "offline",
+)
+"""Keryx's own one, and those whose chat models pydantic-ai can ask, the best known first; a test compares the two."""
+SHORT: Final = {"offline": "offline:smollm2"}
+"""What may be said without a model's name."""
+
+
+def check_model_name(name: str) -> str:
+    """Return the name of a model as it is stored, or raise ``InvalidValue`` with what to write instead."""
+    provider, colon, model = (part.strip() for part in SHORT.get(name.strip(), name).partition(":"))
+    if not (provider and colon and model):
+        raise InvalidValue(f"{name!r} names no model; write it as provider:name, such as openai:gpt-5.")
+    if provider not in PROVIDERS:
+        raise InvalidValue(f"There is no provider {provider!r}. {nearest_names(provider, PROVIDERS)}")
+    return f"{provider}:{model}"
+
+
+def nearest_names(name: str, known: Sequence[str]) -> str:
+    """Return a sentence that names what was probably meant, or where to look."""
+    near = get_close_matches(name, known, n=NEAREST, cutoff=0.5) or list(known[:NEAREST])
+    return f"Did you mean {' or '.join(near)}?" if near else "Look up its name at the provider."
