@@ -95,14 +95,14 @@ def test_without_a_home_of_ours_the_system_s_folders_are_taken(
 
 def test_the_stronger_source_wins_and_is_named(place: Place) -> None:
     assert place.origin("model") == ("none", "default")
-    place.write(place.project_file, "# ours\nmodel: from:project\n")
-    assert place.origin("model") == ("from:project", f"{place.project_file}:2")
-    place.write(place.user_file, "model: from:user\n")
-    assert place.origin("model") == ("from:user", f"{place.user_file}:1")
-    place.write(place.secrets_file, "\nKERYX_MODEL=from:secrets\n")
-    assert place.origin("model") == ("from:secrets", f"{place.secrets_file}:2")
-    assert place.origin("model", KERYX_MODEL="from:env") == ("from:env", "KERYX_MODEL")
-    assert place.origin("model", KERYX_MODEL="") == ("from:secrets", f"{place.secrets_file}:2")
+    place.write(place.project_file, "# ours\nmodel: openai:project\n")
+    assert place.origin("model") == ("openai:project", f"{place.project_file}:2")
+    place.write(place.user_file, "model: openai:user\n")
+    assert place.origin("model") == ("openai:user", f"{place.user_file}:1")
+    place.write(place.secrets_file, "\nKERYX_MODEL=openai:secrets\n")
+    assert place.origin("model") == ("openai:secrets", f"{place.secrets_file}:2")
+    assert place.origin("model", KERYX_MODEL="openai:env") == ("openai:env", "KERYX_MODEL")
+    assert place.origin("model", KERYX_MODEL="") == ("openai:secrets", f"{place.secrets_file}:2")
     assert place.load().project_file == place.project_file
 
 
@@ -240,12 +240,12 @@ def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
 
 
 def test_profiles_share_nothing(place: Place) -> None:
-    place.write(place.user_file, "model: of:main\n")
+    place.write(place.user_file, "model: openai:main\n")
     place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n")
 
     main, work = place.load(), place.load(KERYX_PROFILE="work")
 
-    assert (main.model, work.model) == ("of:main", None)
+    assert (main.model, work.model) == ("openai:main", None)
     assert (main.webhook.secret, work.webhook.secret) == ("x", None)
     assert (work.profile, work.settings.profile) == ("work", "work")
     folders = [(found.config_dir, found.data_dir, found.database, found.output_dir) for found in (main, work)]
@@ -292,10 +292,10 @@ WRONG_FILES = {
     "a tab": ("scope:\n\tdm: chat\n", ":2: this is not YAML: "),
     "a control character": ("model: \x01\n", ": this is not YAML"),
     "too deep": ("[" * 5000, "this is not YAML"),
-    "twice": ("model: a:b\nturns_max: 2\nmodel: b:c\n", ":3: model stands in line 1 too; keep one"),
+    "twice": ("model: openai:b\nturns_max: 2\nmodel: google:c\n", ":3: model stands in line 1 too; keep one"),
     "a key that is none": ("? [a]\n: b\n", ":1: a name is expected before the colon"),
     "a section with a value": (
-        "model: a:b\nscope: chat\n",
+        "model: openai:b\nscope: chat\n",
         ":2: scope must hold settings by name: dm, group, thread",
     ),
     "a value with a section": ("model: {a: b}\n", ":1: model: one value is expected here, and more is given"),
@@ -472,7 +472,7 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
     }
     given = dict.fromkeys(secrets, "whsec_x") | plain
     found = place.load(
-        **given, KERYX_MODEL="a:b", DATABASE_URL="postgres://ana:tea@h/x", HOMEPAGE="http://h/a:b@c"
+        **given, KERYX_MODEL="openai:b", DATABASE_URL="postgres://ana:tea@h/x", HOMEPAGE="http://h/a:b@c"
     ).tools
     assert dict(found.environment) == plain | {
         "HOMEPAGE": "http://h/a:b@c",
@@ -527,7 +527,7 @@ def test_a_value_is_set_in_place_and_the_comments_stay(place: Place) -> None:
         place.user_file,
         """\
 # My settings.
-model: 'a:b'   # the cheap one
+model: 'openai:b'   # the cheap one
 
 reset:
   # at night
@@ -537,7 +537,7 @@ pairing:
 """,
         mode=0o640,
     )
-    place.set("model", "c:d")
+    place.set("model", "google:d")
     place.set("reset.at_hour", "5")
     place.set("reset.on.telegram:dm.mode", "none")
     place.set("busy.on.matrix:!a.b:example.org", "steer")
@@ -548,7 +548,7 @@ pairing:
         place.user_file.read_text()
         == """\
 # My settings.
-model: 'c:d'   # the cheap one
+model: 'google:d'   # the cheap one
 
 reset:
   # at night
@@ -616,10 +616,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(("name", "value", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_what_would_not_load_is_not_written(place: Place, name: str, value: str, sentence: str) -> None:
-    place.write(place.user_file, "model: a:b\n")
+    place.write(place.user_file, "model: openai:b\n")
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
         place.set(name, value)
-    assert place.user_file.read_text() == "model: a:b\n"
+    assert place.user_file.read_text() == "model: openai:b\n"
 
 
 @pytest.mark.parametrize(
@@ -647,12 +647,12 @@ def test_a_failed_write_changes_nothing_and_leaves_nothing_behind(tmp_path: Path
 
 
 def test_a_link_to_the_file_stays_a_link(place: Place, tmp_path: Path) -> None:
-    place.write(tmp_path / "dotfiles.yaml", "model: a:b\n")
+    place.write(tmp_path / "dotfiles.yaml", "model: openai:b\n")
     place.user_file.parent.mkdir(parents=True)
     place.user_file.symlink_to(tmp_path / "dotfiles.yaml")
-    place.set("model", "b:c")
+    place.set("model", "google:c")
     assert place.user_file.is_symlink()
-    assert (tmp_path / "dotfiles.yaml").read_text() == "model: b:c\n"
+    assert (tmp_path / "dotfiles.yaml").read_text() == "model: google:c\n"
 
 
 def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
@@ -660,8 +660,8 @@ def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
 ) -> None:
     monkeypatch.setenv("KERYX_HOME", str(place.home))
     monkeypatch.chdir(place.cwd)
-    place.write(place.project_file, "model: a:b\n")
-    assert load_config().model == "a:b"
+    place.write(place.project_file, "model: openai:b\n")
+    assert load_config().model == "openai:b"
     assert find_folders().user_file == place.user_file
 
 
