@@ -25,6 +25,7 @@ from keryx.platforms.adapter import Adapter
 from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.tools.actions import action_tools
 from keryx.tools.state import state_tools
 from keryx.tools.tool import Tool, Toolbox
 from keryx.transactions.program_session import enter_store
@@ -144,7 +145,10 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=state_tools(database),
+        tools=[
+            *state_tools(database),
+            *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
+        ],
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )

@@ -23,11 +23,15 @@ MEMORY: Final = "memory"
 """Tools that keep notes for later conversations."""
 TERMINAL: Final = "terminal"
 """Tools that reach a shell."""
+TALK: Final = "talk"
+"""Tools by which the agent asks the person, or tells them something in another chat."""
+PLAN: Final = "plan"
+"""Tools that make and change the person's own schedules."""
 GENERAL: Final = "general"
 """Tools that name no set of their own."""
 
 DEFAULTS: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
-    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY}), "guest": frozenset()}
+    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY, TALK, PLAN}), "guest": frozenset()}
 )
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
