@@ -26,6 +26,7 @@ from keryx.platforms.adapter import Adapter
 from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.tools.actions import action_tools
 from keryx.tools.addresses import Reach
 from keryx.tools.fetch import FetchUrl
 from keryx.tools.files import file_tools
@@ -152,7 +153,11 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=[*state_tools(database), *_work_tools(configuration, database)],
+        tools=[
+            *state_tools(database),
+            *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
+            *_work_tools(configuration, database),
+        ],
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )

@@ -10,6 +10,7 @@ POLLED = (
     "approvals.list_expired",
     "inbox.list_commands",
     "inbox.list_ready_sessions",
+    "inbox.list_ready_tasks",
     "outbox.list_due",
     "outbox.list_stuck",
     "turns.list_orphans",

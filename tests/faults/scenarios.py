@@ -8,16 +8,17 @@ from keryx.domain.access import Grant
 from keryx.domain.archive import Archive, MessageLine, SessionLine
 from keryx.domain.command import ParsedCommand, parse_command
 from keryx.domain.long_result import LongResult
-from keryx.domain.message import TextPart, text_message
+from keryx.domain.message import NewMessage, TextPart, ToolCallPart, text_message
 from keryx.domain.outbox import Rejected, Sent
 from keryx.domain.person import PersonId
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.session_key import SessionKey
 from keryx.domain.settings import ModelSettings, Personality
 from keryx.domain.source import LOCAL_CLI
+from keryx.domain.turn import StepEffect
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import approvals, inbox, outbox, sessions
+from keryx.store.tables import approvals, inbox, outbox, sessions, turns
 from keryx.testing.builders import call_message, dm, group, inbound, result_message
 from keryx.transactions import (
     accept_message,
@@ -29,6 +30,7 @@ from keryx.transactions import (
     cover_messages,
     cut_session,
     decide_approval,
+    delegate_task,
     deliveries,
     fail_turn,
     finish_turn,
@@ -52,6 +54,7 @@ from keryx.transactions import (
     renew_turn,
     resume_session,
     run_command,
+    send_message,
     work_as_node,
 )
 from tests.faults.world import BLOB, PLAN, PROCESS, SUMMARY, World
@@ -154,6 +157,32 @@ def _finish_flush(tx: Tx, world: World, ids: Ids) -> object:
     return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=REPLY, ids=ids)
 
 
+def _calls(name: str, effect: StepEffect) -> Scenario:
+    """Let Ben's turn call a tool."""
+    call = ToolCallPart(call_id=name, name=name, arguments={}, effect=effect)
+    message = NewMessage(role="assistant", parts=(call,))
+    return lambda tx, world, ids: record_step.record_calls(
+        tx, world.running.lease, turn_id=world.running.turn_id, message=message, ids=ids
+    )
+
+
+def _ask_in_words(tx: Tx, world: World, ids: Ids) -> object:
+    running = world.running
+    asked = record_step.ask_approval(
+        tx, running.lease, turn_id=running.turn_id, call_id="ask_user", question="Which?", ids=ids
+    )
+    return asked > 0
+
+
+def _delegate(tx: Tx, world: World, ids: Ids) -> object:
+    session_id = world.running.lease.session_id
+    step = turns.get_step(tx, turn_id=world.running.turn_id, call_id="delegate")
+    task = delegate_task.Task(key=step.idempotency_key, text="Count.", tools=["look"])
+    return delegate_task.delegate_task(
+        tx, ids, task, session_id=session_id, person_id=_owner_of(tx, session_id)
+    )
+
+
 SCENARIOS: dict[str, Scenario] = {
     # -------------------------------------------------------------------------------- messages and turns
     "accept_message.accept_message": _accept("hello"),
@@ -174,6 +203,21 @@ SCENARIOS: dict[str, Scenario] = {
     "accept_message.accept_message: while flushing": _after(_flush, _begin_flush, _accept("hello")),
     "accept_message.accept_message: reset while flushing": _after(
         _flush, _begin_flush, _accept("hello", settings=RESETTING)
+    ),
+    "accept_message.accept_message: answer": _after(
+        _calls("ask_user", "ask"), _ask_in_words, _accept("green", user="ben")
+    ),
+    "delegate_task.delegate_task": _after(_calls("delegate", "idempotent"), _delegate),
+    "fail_turn.stop_session: with a task": _after(
+        _calls("delegate", "idempotent"),
+        _delegate,
+        lambda tx, w, _ids: fail_turn.stop_session(tx, w.running.lease.session_id, holder="h"),
+    ),
+    "send_message.send_message": lambda tx, w, _ids: send_message.send_message(
+        tx,
+        send_message.Letter(text="hi", route="origin", key="k"),
+        session_id=w.running.lease.session_id,
+        person_id=_owner_of(tx, w.running.lease.session_id),
     ),
     "flush_session.flush_session": _flush,
     "finish_turn.finish_turn: flush": _after(_flush, _finish_flush),
@@ -287,6 +331,9 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "manage_schedule.change_schedule": lambda tx, w, _ids: manage_schedule.change_schedule(
         tx, w.schedule_id, replace(PLAN, rule="every 3h"), person_id=w.ana.id
+    ),
+    "manage_schedule.revise_schedule": lambda tx, w, _ids: manage_schedule.revise_schedule(
+        tx, w.schedule_id, person_id=w.ana.id, rule="every 3h"
     ),
     "manage_schedule.pause_schedule": lambda tx, w, _ids: manage_schedule.pause_schedule(
         tx, w.schedule_id, person_id=w.ana.id
@@ -461,6 +508,7 @@ SCENARIOS: dict[str, Scenario] = {
 PARTS: frozenset[str] = frozenset(
     {
         # Steps of the transactions above, never run by themselves.
+        "answer_question.answer_question",
         "begin_turn.take_seen",
         "change_session.move_to_bin",
         "close_steps.close_steps",

@@ -13,6 +13,7 @@ from keryx.domain.message import NewMessage, TextPart, ToolCallPart
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
+from keryx.tools.reading import ReadSession
 from keryx.tools.state import state_tools
 from tests.flow.running import Actor, gateway_of, let_in, said, until
 
@@ -51,6 +52,8 @@ def make_chats(platforms: list[FakePlatform], *, people: int) -> Iterator[Chat]:
 async def look_around(brief: Brief, stage: Stage) -> Answer:
     """Answer with every canary in what the agent was given, and in what its tools tell."""
     looks: dict[str, JsonValue] = {"search_history": {"query": "canary*"}, "list_sessions": {}}
+    # A title that every conversation has: where one is visible it is read, and where several are they are named.
+    looks["read_session"] = {"session": "canary"}
     calls = tuple(
         ToolCallPart(call_id=f"{tool}-{brief.turn_id}", name=tool, arguments=arguments)
         for tool, arguments in looks.items()
@@ -69,7 +72,10 @@ async def test_nothing_crosses_between_people_platforms_and_groups(
         members = {user for chat in chats if chat.platform is platform for user in chat.users}
         await let_in(store, platform, "nobody", *sorted(members))
     async with gateway_of(
-        store, [platform.adapter() for platform in platforms], Actor(look_around), tools=state_tools(store)
+        store,
+        [platform.adapter() for platform in platforms],
+        Actor(look_around),
+        tools=[*state_tools(store), ReadSession(store)],
     ):
         for chat in chats:
             for user in chat.users:

@@ -16,6 +16,8 @@ Verdict = Literal["approved", "denied"]
 ApprovalState = Literal["pending", "approved", "denied", "expired"]
 
 APPROVAL_LIFETIME: Micros = DAY
+ASK_USER = "ask_user"
+"""The tool that asks in its own words: what the person says next is the answer, and that there is one the approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,12 @@ def parse_route(
     return Route(targets=tuple(targets))
 
 
+def stored_route(text: str) -> Route:
+    """Read what ``str`` of a route made: it was checked when it was written, so its platforms count as known."""
+    platforms = {item.partition(":")[0] for item in text.split(",")}.difference(_WORDS)
+    return parse_route(text, splitters=dict.fromkeys(platforms, split_at_first_colon))
+
+
 def resolve_route(
     route: Route,
     *,

@@ -3,6 +3,7 @@
 A person's title is never overwritten by anything but a person.
 """
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from keryx.domain.graphemes import cut, one_line
@@ -41,3 +42,14 @@ def clean_title(text: str) -> str:
     if not title:
         raise InvalidValue("the title is empty; give at least one visible character")
     return cut(title, PERSON_TITLE_LENGTH_MAX)
+
+
+def titled(titles: Sequence[str | None], wanted: str) -> list[int]:
+    """Return which of the titles are meant: those that are so, else those that begin so, else those that hold it."""
+    name = " ".join(wanted.split()).casefold()
+    folded = [(title or "").casefold() for title in titles]
+    for fits in (name.__eq__, lambda title: title.startswith(name), lambda title: name in title):
+        found = [index for index, title in enumerate(folded) if title and fits(title)]
+        if found:
+            return found
+    return []

@@ -29,11 +29,15 @@ WEB: Final = "web"
 """Tools that read pages of others."""
 RESULTS: Final = "results"
 """Tools that read on in a long result: given where anything else is."""
+TALK: Final = "talk"
+"""Tools by which the agent asks the person, or tells them something in another chat."""
+PLAN: Final = "plan"
+"""Tools that make and change the person's own schedules."""
 GENERAL: Final = "general"
 """Tools that name no set of their own."""
 
 DEFAULTS: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
-    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY}), "guest": frozenset()}
+    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY, TALK, PLAN}), "guest": frozenset()}
 )
 
 _AT_HOME: Final = frozenset({TERMINAL, FILES})

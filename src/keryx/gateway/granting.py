@@ -1,4 +1,7 @@
-"""Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes."""
+"""Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes.
+
+A session that was given a task has only what came with it.
+"""
 
 from keryx.agents.agent import ToolOffer
 from keryx.domain.toolset import MEMORY, RESULTS, ToolsetSettings, may_use_toolset
@@ -18,6 +21,9 @@ def tools_for(
             return False
         if offer.toolset == RESULTS:
             return any(is_given(other) for other in toolbox.offers() if other.toolset != RESULTS)
+        task = view.delegation
+        if task is not None and not task.gives(offer.name, toolset=offer.toolset, effect=offer.effect):
+            return False
         return may_use_toolset(
             toolsets, view.grants, role=view.role, platform=view.platform, toolset=offer.toolset
         )

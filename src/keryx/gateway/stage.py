@@ -177,11 +177,12 @@ class TurnStage:
             if isinstance(started, NotStarted):
                 return await self._record(call, "It is unknown whether this ran.", is_error=True)
             key = started.idempotency_key
-        return await self._run(tool, call, key=key)
+        return await self._run(tool, each, key=key)
 
-    async def _run(self, tool: Tool, call: ToolCallPart, *, key: str) -> ToolResultPart:
+    async def _run(self, tool: Tool, each: OpenCall, *, key: str) -> ToolResultPart:
+        call = each.call
         try:
-            output = await tool.run(self._use(call, key=key))
+            output = await tool.run(self._use(each, key=key))
         except ToolFailed as failure:
             return await self._record(call, str(failure), is_error=True)
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
@@ -190,16 +191,13 @@ class TurnStage:
         return await self._record(call, output, is_error=False)
 
     async def _ask(self, each: OpenCall) -> ToolResultPart:
-        """Put the question to the person and let the turn wait; one that is asked already just waits.
-
-        Returns only where there is nothing to ask about, because the call is wrong in itself: with that as its result.
-        """
+        """Put the question to the person and let the turn wait; return only where there is nothing to ask."""
         call = each.call
         tool = self._toolbox.find(call.name)
         assert tool is not None, "only known tools have the effect 'ask'"
         lease, turn_id, ids = self._lease, self._turn_id, self._desk.ids
         try:
-            question = tool.question(self._use(call, key=call.call_id))
+            question = tool.question(self._use(each, key=call.call_id))
         except ToolFailed as failure:
             return await self._record(call, str(failure), is_error=True)
         await self._desk.insist(
@@ -221,8 +219,8 @@ class TurnStage:
         )
         return result
 
-    def _use(self, call: ToolCallPart, *, key: str) -> Use:
-        arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    def _use(self, each: OpenCall, *, key: str) -> Use:
+        arguments = each.call.arguments if isinstance(each.call.arguments, dict) else {}
         return Use(
             arguments=arguments,
             session_id=self._view.session_id,
@@ -230,6 +228,9 @@ class TurnStage:
             audience_id=self._view.audience_id,
             key=key,
             workspace=self._view.context.workspace,
+            source=self._view.source,
+            tools=[offer.name for offer in self._toolbox.offers()],
+            answer=each.answer,
         )
 
     def _with_effects(self, step: NewMessage) -> NewMessage:

@@ -103,13 +103,12 @@ class TurnLoop:
 
     async def _begin(self) -> None:
         """Begin the turns that wait, as many as there is room for."""
-        # Flushes are few and nobody waits for them: they take nobody's place.
-        room = self.turns_max - sum(each.begun.purpose != "flush" for each in self._running.values())
-        if room <= 0:
-            return
+        room = self.turns_max - sum(each.takes_place for each in self._running.values())
         desk, session_id = self._desk, self._session_id
         try:
-            ready = await desk.database.read(lambda tx: list_ready(tx, session_id=session_id, limit=room))
+            ready = await desk.database.read(
+                lambda tx: list_ready(tx, session_id=session_id, limit=max(0, room))
+            )
         except StoreUnavailable as error:
             await self._wait_for_store(error)
             return
@@ -201,6 +200,14 @@ class _Running:
         # A future, and not an event with a task that waits for it: most turns are over without anybody asking.
         self._interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run(), name=f"keryx-turn-{begun.turn_id}")
+
+    @property
+    def takes_place(self) -> bool:
+        """Whether it counts among the turns that may run at once.
+
+        Flushes are few and nobody waits for them. Who gave a task away waits for it, so that runs in the other's place.
+        """
+        return self.begun.purpose != "flush" and not self.begun.answers[-1].is_task
 
     def end(self, wanted: End) -> None:
         """Cancel the agent and end the turn this way, unless it is ending."""

@@ -3,16 +3,15 @@
 What is told in a chat that others read is only what was said to these others.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
 from keryx.domain.session import SessionId
-from keryx.domain.toolset import MEMORY, STATE
+from keryx.domain.toolset import MEMORY
 from keryx.domain.turn import StepEffect
 from keryx.store.database import Database, ReadTx
-from keryx.tools.tool import Tool, ToolFailed, Use
+from keryx.tools.told import Told
+from keryx.tools.tool import Tool, Use
 from keryx.transactions.change_session import remember
 from keryx.transactions.command_handlers.context import ago, span
 from keryx.views.board import show_board
@@ -21,7 +20,6 @@ from keryx.views.search import search
 from keryx.views.sessions import list_sessions
 
 LISTED = 10
-PRIVATE = "That is told only in a direct message: others read this chat."
 
 
 def state_tools(database: Database) -> Sequence[Tool]:
@@ -36,58 +34,13 @@ def state_tools(database: Database) -> Sequence[Tool]:
     ]
 
 
-class _Told(ABC):
-    """A tool that reads and tells; it changes nothing and may run any number of times."""
-
-    name: str
-    description: str
-    effect: StepEffect = "pure"
-    toolset: str = STATE
-    is_private = False
-    """Whether it tells what only the person may read."""
-    parameters: dict[str, JsonValue] = {}  # noqa: RUF012 - each tool states its own
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @property
-    def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "properties": self.parameters,
-            "required": list(self.parameters),
-            "additionalProperties": False,
-        }
-        return ToolOffer(
-            name=self.name,
-            description=self.description,
-            parameters=schema,
-            effect=self.effect,
-            toolset=self.toolset,
-        )
-
-    async def run(self, use: Use) -> JsonValue:
-        """Read what is asked for and return it as lines of text."""
-        if self.is_private and use.audience_id is not None:
-            raise ToolFailed(PRIVATE)
-        return await self._database.read(lambda tx: self.tell(tx, use))
-
-    @abstractmethod
-    def tell(self, tx: ReadTx, use: Use) -> str:
-        """Return what is asked for."""
-
-    def question(self, use: Use) -> str:  # noqa: ARG002 - the same whatever it is used for
-        """Return what a person is asked before, if anybody ever is."""
-        return f"May I use {self.name}?"
-
-
-class SearchHistory(_Told):
+class SearchHistory(Told):
     """Finds anything said before."""
 
     name = "search_history"
     description = (
-        "Find what was said before, in any conversation of this person, by words, phrases and filters."
+        "Find what was said before, in any conversation of this person, by words, phrases and filters. Each hit "
+        "names its conversation by id, and its message by number, for read_session."
     )
     parameters = {"query": {"type": "string", "description": "What to look for"}}  # noqa: RUF012 - never changed
 
@@ -102,32 +55,38 @@ class SearchHistory(_Told):
             audience_id=use.audience_id,
         )
         lines = [
-            f"{session.title or session.session_id}: {hit.role or 'title'}: {hit.snippet.text}"
+            f"{_named(session.title, session.session_id)}{f' [{hit.seq}]' if hit.seq else ''}: "
+            f"{hit.role or 'title'}: {hit.snippet.text}"
             for session in found.sessions
             for hit in session.hits
         ]
         return "\n".join(lines) or "\n".join(["Nothing found.", *found.nothing_because])
 
 
-class ListSessions(_Told):
+def _named(name: str | None, session_id: str) -> str:
+    """Return a conversation's name with the id by which it is read."""
+    return session_id if name is None else f"{name} ({session_id})"
+
+
+class ListSessions(Told):
     """Lists conversations."""
 
     name = "list_sessions"
-    description = "List this person's newest conversations."
+    description = "List this person's newest conversations, with their ids for read_session."
     is_private = True
 
     def tell(self, tx: ReadTx, use: Use) -> str:
         """Return the newest conversations, a line each."""
         page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
         lines = [
-            f"{row.title or row.preview or row.id} ({row.message_count} messages, "
-            f"{ago(row.last_active_at, now=tx.now)})"
-            for row in page.rows
+            f"{number}. {_named(row.title or row.preview, row.id)}: {row.message_count} messages, "
+            f"{ago(row.last_active_at, now=tx.now)}"
+            for number, row in enumerate(page.rows, 1)
         ]
         return "\n".join(lines) or "There are no conversations yet."
 
 
-class ListSchedules(_Told):
+class ListSchedules(Told):
     """Lists schedules."""
 
     name = "list_schedules"
@@ -138,14 +97,15 @@ class ListSchedules(_Told):
         """Return what is scheduled, a line each."""
         board = show_board(tx, person_id=use.person_id, limit=LISTED)
         lines = [
-            f"{each.name}: {each.rule}, next in {span(each.due_at - tx.now)}" for each in board.schedules
+            f"{each.schedule_id}. {each.name}: {each.rule}, next in {span(each.due_at - tx.now)}"
+            for each in board.schedules
         ]
         return (
             "\n".join(lines) or "Nothing is scheduled. /schedule add every 2h | look at the mail makes one."
         )
 
 
-class ListProcesses(_Told):
+class ListProcesses(Told):
     """Lists background processes."""
 
     name = "list_processes"
@@ -161,7 +121,7 @@ class ListProcesses(_Told):
         return "\n".join(lines) or "No background process runs."
 
 
-class ListPlatforms(_Told):
+class ListPlatforms(Told):
     """Lists connected platforms."""
 
     name = "list_platforms"
@@ -172,7 +132,7 @@ class ListPlatforms(_Told):
         return "\n".join(list_platforms(tx)) or "No platform is connected; this terminal always is."
 
 
-class Remember(_Told):
+class Remember(Told):
     """Keeps a note beyond this conversation, if the person allows it."""
 
     name = "remember"

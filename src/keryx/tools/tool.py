@@ -1,12 +1,13 @@
 """What a tool is: an offer to the agent, and what happens when it is called."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Protocol
 
 from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
+from keryx.domain.source import Source
 from keryx.errors import KeryxError
 
 
@@ -26,6 +27,12 @@ class Use:
     key: str
     workspace: str | None = None
     """The folder the session works in, where it has one of its own."""
+    source: Source | None = None
+    """Where the message came from that is answered; None where the turn answers nobody."""
+    tools: Sequence[str] = ()
+    """The names of the tools this turn is given."""
+    answer: str | None = None
+    """What the person said who was asked about it, where that was more than yes."""
 
     def text(self, name: str) -> str:
         """Return an argument that must be a text with something in it."""
@@ -33,6 +40,29 @@ class Use:
         if not isinstance(value, str) or not value.strip():
             raise ToolFailed(f"Give {name!r}: a text.")
         return value
+
+    def text_if_any(self, name: str) -> str | None:
+        """Return an argument that may be left out, or be null or empty."""
+        return None if self.arguments.get(name) in (None, "") else self.text(name)
+
+    def number(self, name: str, *, otherwise: int, most: int) -> int:
+        """Return a whole number from 1 to ``most`` that may be left out; models write numbers as texts, too."""
+        value = self.arguments.get(name)
+        if value is None:
+            return otherwise
+        number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
+            raise ToolFailed(f"Give {name!r}: a whole number from 1 to {most}.")
+        return number
+
+    def names(self, name: str) -> list[str] | None:
+        """Return an argument that is a list of texts, or None where it is left out."""
+        value = self.arguments.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+            raise ToolFailed(f"Give {name!r}: a list of texts.")
+        return [str(each) for each in value]
 
 
 class Tool(Protocol):
@@ -90,7 +120,11 @@ class Toolbox:
 
     def unknown(self, name: str) -> str:
         """Return what an agent is told that calls a tool which is not there."""
-        near = get_close_matches(name, self._tools, n=3)
-        all_names = ", ".join(sorted(self._tools)) or "none here"
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {all_names}."
-        return f"There is no tool {name[:60]!r}. {hint}"
+        return f"There is no tool {name[:60]!r}. {nearest(name, self._tools)}"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return which of the known names are spelled like one that is not, or else all of them."""
+    near = get_close_matches(name, known, n=3)
+    all_names = ", ".join(sorted(known)) or "none here"
+    return f"Did you mean {' or '.join(near)}?" if near else f"There are: {all_names}."

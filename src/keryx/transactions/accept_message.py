@@ -33,6 +33,7 @@ from keryx.store.tables import (
     sessions,
     turns,
 )
+from keryx.transactions.answer_question import answer_question
 from keryx.transactions.fail_turn import find_rollback_point, stop_session
 from keryx.transactions.flush_session import give_way
 from keryx.transactions.link_accounts import Linked, enter_link
@@ -270,7 +271,14 @@ def _start_over(
 def _queue(tx: Tx, incoming: Incoming, place: Place) -> Accepted:
     """Store a message to be answered, and let it act on the turn that runs."""
     wanted, parts = _override(incoming.inbound.parts)
-    mode = _act(tx, incoming, place, wanted or incoming.settings.busy.mode_for(incoming.source))
+    turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
+    if turn is not None and turn.state == "waiting" and wanted is None:
+        answered = answer_question(tx, incoming.inbound, turn=turn, person_id=incoming.person.id)
+        if answered is not None:
+            return Accepted(inbox_id=answered, session_id=place.session_id, opened=False, reset=place.reset)
+    mode = wanted or incoming.settings.busy.mode_for(incoming.source)
+    if turn is not None:
+        mode = _act(tx, incoming, turn, mode)
     inbox_id = inbox.add_item(
         tx,
         session_id=place.session_id,
@@ -296,18 +304,18 @@ def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...
     return mode, (TextPart(text=rest), *parts[1:])
 
 
-def _act(tx: Tx, incoming: Incoming, place: Place, mode: BusyMode) -> BusyMode:
+def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
     """Do to the session's turn what the message asks for, and return the mode it waits in."""
-    turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
-    if turn is None or (turn.purpose == "flush" and give_way(tx, place.session_id)):
+    session_id = SessionId(turn.session_id)
+    if turn.purpose == "flush" and give_way(tx, session_id):
         return mode
     pure = mode == "rollback" and find_rollback_point(tx, turn) is not None
     arrival = on_arrival(mode, turn_running=True, effects=("pure",) if pure else ("once",))
     if arrival.action in ("stop", "rollback"):
-        stop_session(tx, place.session_id, holder=incoming.ids.token())
+        stop_session(tx, session_id, holder=incoming.ids.token())
     if arrival.notice is None:
         return mode
-    _say(tx, incoming.source, arrival.notice, session_id=place.session_id, ids=incoming.ids)
+    _say(tx, incoming.source, arrival.notice, session_id=session_id, ids=incoming.ids)
     return "interrupt"
 
 

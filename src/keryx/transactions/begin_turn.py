@@ -67,8 +67,8 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         branch_no=session.active_branch_no,
         purpose=purpose,
         person_id=last.person_id,
-        # A flush is nobody's question, so its answer goes nowhere.
-        origin=None if last.is_flush else last.source,
+        # A flush is nobody's question, and a task's answer goes back to the call that gave it: both are told nowhere.
+        origin=None if last.is_flush or last.is_task else last.source,
     )
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)
     outbox.adopt_held(tx, session_id=session_id, turn_id=turn_id)

@@ -103,8 +103,21 @@ def roll_back_turn(
 
 
 def stop_session(tx: Tx, session_id: SessionId, *, holder: str) -> Literal["stopping", "stopped", "idle"]:
-    """Stop whatever turn the session has: a running one by asking its holder, a waiting one here and now."""
+    """Stop whatever turn the session has: a running one by asking its holder, a waiting one here and now.
+
+    The tasks it gave away stop with it.
+    """
     sessions.lock_session(tx, session_id)
+    for task in inbox.list_tasks(tx, session_id):
+        sessions.lock_session(tx, task.session_id)
+        if _stop_live(tx, SessionId(task.session_id), holder=holder) == "idle":
+            inbox.finish(tx, task.id, fate="cancelled", note="stopped")
+            feed.add_event(tx, task.session_id, "inbox", task.id)
+    return _stop_live(tx, session_id, holder=holder)
+
+
+def _stop_live(tx: Tx, session_id: SessionId, *, holder: str) -> Literal["stopping", "stopped", "idle"]:
+    """Stop the turn of a session that is locked."""
     turn = turns.find_live_turn(tx, session_id)
     if turn is None:
         return "idle"

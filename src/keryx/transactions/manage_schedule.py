@@ -7,7 +7,9 @@ is not accounted for; what passed while it was paused, or before it was changed,
 from dataclasses import dataclass
 
 from keryx.clock import Micros
+from keryx.domain.part import TextPart
 from keryx.domain.person import PersonId
+from keryx.domain.route import stored_route
 from keryx.domain.schedule import ScheduleRule, next_fires, parse_rule
 from keryx.domain.schedule_plan import SchedulePlan
 from keryx.domain.source import Source
@@ -79,6 +81,30 @@ def change_schedule(
         return NameTaken(name=plan.name)
     schedules.change_schedule(tx, schedule_id, plan, anchor_at=anchor_at, due_at=due_at)
     return _told(tx, schedule_id, person_id)
+
+
+def revise_schedule(
+    tx: Tx,
+    schedule_id: int,
+    *,
+    person_id: PersonId,
+    rule: str | None = None,
+    task: str | None = None,
+    name: str | None = None,
+) -> Scheduled | NameTaken | HasEnded:
+    """Change what is given of a schedule, and leave the rest of its plan as it is."""
+    schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
+    plan = SchedulePlan(
+        name=schedule.name if name is None else name,
+        rule=schedule.rule if rule is None else rule,
+        zone=schedule.zone,
+        parts=schedule.parts if task is None else (TextPart(text=task),),
+        route=stored_route(schedule.route),
+        missed=schedule.missed,
+        overlap=schedule.overlap,
+        options=schedule.options,
+    )
+    return change_schedule(tx, schedule_id, plan, person_id=person_id)
 
 
 def pause_schedule(tx: Tx, schedule_id: int, *, person_id: PersonId) -> Scheduled | HasEnded:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from keryx.domain.access import Grant
 from keryx.domain.approval import ApprovalState
 from keryx.domain.cover import Cover
+from keryx.domain.delegation import Delegation
 from keryx.domain.message import Message, ToolCallPart
 from keryx.domain.part import Part
 from keryx.domain.person import Role
@@ -14,7 +15,7 @@ from keryx.domain.settings import ModelSettings, decode_model_settings
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
-from keryx.store.tables import access, approvals, inbox, outbox, people, sessions, turns
+from keryx.store.tables import access, approvals, branches, inbox, outbox, people, sessions, turns
 from keryx.views.context import show_context
 from keryx.views.transcript import model_messages
 
@@ -45,6 +46,8 @@ class OpenCall:
     effect: StepEffect
     state: StepState
     verdict: ApprovalState | None
+    answer: str | None = None
+    """In words, where the question was one that words answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,10 @@ class TurnView:
     grants: tuple[Grant, ...]
     """What the owner allowed roles, or took away from them."""
     platform: str
+    source: Source
+    """Where it is answered; where the session was opened, for a turn that nobody asked for."""
+    delegation: Delegation | None
+    """By what the session came to be, if another one gave it a task."""
     audience_id: int | None
     """Who else reads the answer; None in a private conversation, where all that the person may see may be said."""
     context: ContextFacts
@@ -86,6 +93,7 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
             effect=step.effect,
             state=step.state,
             verdict=approvals.find_verdict(tx, turn_id=turn_id, call_id=step.call_id),
+            answer=approvals.find_answer(tx, turn_id=turn_id, call_id=step.call_id),
         )
         for step in turns.list_steps(tx, turn_id)
         if step.result_seq is None and step.call_id in made
@@ -96,6 +104,8 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
         role=person.role,
         grants=tuple(access.list_grants(tx)),
         platform=source.platform,
+        source=source,
+        delegation=branches.find_delegation(tx, turn.session_id),
         audience_id=None if source.chat_type == "dm" else session.audience_id,
         context=context,
         messages=messages,

@@ -15,6 +15,7 @@ from keryx.domain.route import (
     parse_route,
     resolve_route,
     split_at_first_colon,
+    stored_route,
 )
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import InvalidValue
@@ -194,3 +195,10 @@ def test_an_address_is_written_in_the_form_of_the_keys() -> None:
 def test_a_text_that_no_address_has_is_refused(text: str) -> None:
     with pytest.raises(InvalidValue):
         Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["origin", "telegram", "telegram:1:2,local", "matrix:!a:home,all", "x:a%2Cb"]
+)
+def test_a_stored_route_is_read_back_as_it_was_written(text: str) -> None:
+    assert str(stored_route(text)) == text

@@ -3,7 +3,7 @@
 import pytest
 
 from keryx.domain.message import MediaPart, TextPart
-from keryx.domain.title import TitleBy, clean_title, may_retitle, model_title_due, title_from
+from keryx.domain.title import TitleBy, clean_title, may_retitle, model_title_due, title_from, titled
 from keryx.errors import InvalidValue
 
 BY: tuple[TitleBy, ...] = ("person", "text", "model")
@@ -53,3 +53,13 @@ def test_a_given_title_is_one_line_and_not_empty() -> None:
     assert len(clean_title("x" * 500)) == 200
     with pytest.raises(InvalidValue, match="the title is empty"):
         clean_title(" \n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [("tea", [0]), ("TEA  time", [1]), ("te", [0, 1]), ("time", [1]), ("coffee", [])],
+)
+def test_a_title_is_meant_whole_before_its_beginning_and_that_before_a_piece(
+    wanted: str, found: list[int]
+) -> None:
+    assert titled(["Tea", "tea time", None], wanted) == found

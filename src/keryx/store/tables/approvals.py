@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from keryx.clock import Micros
-from keryx.domain.approval import Approval, ApprovalId, ApprovalState
+from keryx.domain.approval import ASK_USER, Approval, ApprovalId, ApprovalState
 from keryx.domain.person import PersonId
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text
@@ -78,4 +78,21 @@ def list_expired(tx: ReadTx, *, limit: int) -> list[tuple[ApprovalId, str]]:
 def find_verdict(tx: ReadTx, *, turn_id: int, call_id: str) -> ApprovalState | None:
     """Return how it stands with the question about a call; None where nobody was asked."""
     row = tx.row("approvals.find_of_call", turn_id=turn_id, call_id=call_id)
+    return None if row is None else row[0]
+
+
+def find_question(tx: ReadTx, *, turn_id: int, person_id: int) -> ApprovalRecord | None:
+    """Return the question of a turn that the next words of a person answer, or None."""
+    row = tx.row("approvals.find_question", turn_id=turn_id, person_id=person_id, name=ASK_USER)
+    return None if row is None else ApprovalRecord._make(row)
+
+
+def keep_answer(tx: Tx, approval_id: int, text: str) -> None:
+    """Keep in which words a question was answered."""
+    tx.run("approvals.keep_answer", approval_id=approval_id, note=clean_text(text))
+
+
+def find_answer(tx: ReadTx, *, turn_id: int, call_id: str) -> str | None:
+    """Return in which words the question about a call was answered; None where it was not, or without words."""
+    row = tx.row("approvals.find_answer", turn_id=turn_id, call_id=call_id)
     return None if row is None else row[0]

@@ -25,3 +25,20 @@ LIMIT :limit
 -- name: approvals.find_of_call
 -- How it stands with the question about a call.
 SELECT state FROM approvals WHERE turn_id = :turn_id AND call_id = :call_id
+
+-- name: approvals.find_question
+-- The question of a turn that a person's next words answer: one that the agent put in its own words.
+SELECT
+    a.id, a.session_id, a.turn_id, a.call_id, a.person_id, a.question, a.state, a.asked_at, a.expires_at, a.answered_by,
+    a.answered_at, a.note
+FROM approvals a JOIN steps s ON s.turn_id = a.turn_id AND s.call_id = a.call_id
+WHERE a.turn_id = :turn_id AND a.person_id = :person_id AND a.state = 'pending' AND s.name = :name
+ORDER BY a.id LIMIT 1
+
+-- name: approvals.keep_answer
+-- In which words the question was answered.
+UPDATE approvals SET note = :note WHERE id = :approval_id
+
+-- name: approvals.find_answer
+-- In which words the question about a call was answered, if it was.
+SELECT note FROM approvals WHERE turn_id = :turn_id AND call_id = :call_id AND state = 'approved'

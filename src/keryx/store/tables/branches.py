@@ -2,7 +2,9 @@
 
 from keryx.domain.branch import Branch, Segment, path
 from keryx.domain.cover import Cover
+from keryx.domain.delegation import Delegation
 from keryx.domain.lineage import Link, LinkKind
+from keryx.errors import InvalidValue
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
 
@@ -102,3 +104,12 @@ def list_links(tx: ReadTx, session_id: str) -> list[Link]:
     """Return the links into and out of a session, oldest first."""
     rows = tx.rows("branches.list_links", session_id=session_id)
     return [Link(**dict(zip(_LINK_COLUMNS, row, strict=True))) for row in rows]
+
+
+def find_delegation(tx: ReadTx, session_id: str) -> Delegation | None:
+    """Return the task that a session was opened for here, or None; links from elsewhere tell theirs in other words."""
+    row = tx.row("branches.find_delegation", session_id=session_id)
+    try:
+        return None if row is None else Delegation.parse(row[0])
+    except InvalidValue:
+        return None

@@ -45,3 +45,8 @@ VALUES (:kind, :from_session_id, :to_session_id, :at_seq, :origin, :now)
 -- The links into and out of a session, oldest first.
 SELECT kind, from_session_id, to_session_id, at_seq, origin, created_at
 FROM links WHERE to_session_id = :session_id OR from_session_id = :session_id ORDER BY id
+
+-- name: branches.find_delegation
+-- The task that a session was opened for, as its link tells it.
+SELECT origin FROM links WHERE to_session_id = :session_id AND kind = 'delegation' AND origin IS NOT NULL
+ORDER BY id LIMIT 1

@@ -4,6 +4,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.domain.busy import BusyMode, Waiting
+from keryx.domain.delegation import TASK_PLATFORM
 from keryx.domain.inbox import FLUSH_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
@@ -42,6 +43,11 @@ class InboxItem(NamedTuple):
     def is_flush(self) -> bool:
         """Whether Keryx itself asks for memory to be flushed."""
         return self.platform == FLUSH_PLATFORM
+
+    @property
+    def is_task(self) -> bool:
+        """Whether another session gave it away, and waits for what comes of it."""
+        return self.platform == TASK_PLATFORM
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -133,6 +139,16 @@ def find_item(tx: ReadTx, inbox_id: int) -> InboxItem | None:
 def list_ready_sessions(tx: ReadTx, *, limit: int) -> list[str]:
     """Return sessions in which something is due and nobody works, longest waiting first."""
     return [session_id for session_id, _since in tx.rows("inbox.list_ready_sessions", limit=limit)]
+
+
+def list_ready_tasks(tx: ReadTx, *, limit: int) -> list[str]:
+    """Return sessions that were given a task which may begin now, longest waiting first."""
+    return [session_id for session_id, _since in tx.rows("inbox.list_ready_tasks", limit=limit)]
+
+
+def list_tasks(tx: ReadTx, session_id: str) -> list[InboxItem]:
+    """Return the tasks without a fate that a session, or one below it, gave away."""
+    return [InboxItem._make(row) for row in tx.rows("inbox.list_tasks", session_id=session_id)]
 
 
 def list_commands(tx: ReadTx, *, limit: int) -> list[InboxItem]:

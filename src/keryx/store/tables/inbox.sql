@@ -95,3 +95,28 @@ SELECT id, ref, kind, fate, session_id FROM inbox WHERE platform = :platform AND
 -- name: inbox.count_unsettled
 -- How many items of a platform have no fate yet.
 SELECT COUNT(*) FROM inbox WHERE platform = :platform AND state IN ('ready', 'claimed')
+
+-- name: inbox.list_ready_tasks
+-- Sessions that were given a task which may begin now, longest waiting first; each runs in its parent's place.
+SELECT i.session_id, MIN(i.ready_at) AS since
+FROM inbox i JOIN sessions s ON s.id = i.session_id
+WHERE i.state = 'ready' AND i.platform = 'delegation' AND i.ready_at <= :now
+  AND (s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
+  AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = i.session_id AND t.state IN ('running', 'waiting'))
+GROUP BY i.session_id
+ORDER BY since, i.session_id
+LIMIT :limit
+
+-- name: inbox.list_tasks
+-- The tasks without a fate that a session, or one below it, gave away; in the order in which sessions are locked.
+WITH RECURSIVE below (session_id) AS (
+    SELECT l.to_session_id FROM links l WHERE l.from_session_id = :session_id AND l.kind = 'delegation'
+    UNION
+    SELECT l.to_session_id FROM links l JOIN below b ON l.from_session_id = b.session_id WHERE l.kind = 'delegation'
+)
+SELECT
+    i.id, i.session_id, i.kind, i.state, i.busy_mode, i.platform, i.account, i.ref, i.person_id, i.source, i.parts,
+    i.received_at, i.ready_at, i.turn_id, i.seq, i.attempts, i.fate, i.fate_note
+FROM below b JOIN inbox i ON i.session_id = b.session_id
+WHERE i.state IN ('ready', 'claimed') AND i.platform = 'delegation'
+ORDER BY i.session_id, i.id

@@ -58,3 +58,14 @@ def list_keys(tx: ReadTx, session_id: str) -> list[KeyRecord]:
 def remove_keys(tx: Tx, session_id: str) -> None:
     """Take a session off every surface."""
     tx.run("keys.remove_of_session", session_id=session_id)
+
+
+def list_places(tx: ReadTx) -> list[Source]:
+    """Return every chat that somebody spoke in, oldest first."""
+    return [Source.from_dict(from_json(source)) for (source,) in tx.rows("keys.list_places")]
+
+
+def list_own_places(tx: ReadTx, person_id: int) -> list[Source]:
+    """Return the chats that only this person reads, oldest first."""
+    rows = tx.rows("keys.list_own_places", person_id=person_id)
+    return [Source.from_dict(from_json(source)) for (source,) in rows]

@@ -22,3 +22,19 @@ SELECT key, session_id, source, audience_id, since_at FROM session_keys WHERE se
 -- name: keys.remove_of_session
 -- No surface shows the session any more.
 DELETE FROM session_keys WHERE session_id = :session_id
+
+-- name: keys.list_places
+-- Every chat that somebody spoke in, oldest first; what a schedule runs in is no chat.
+SELECT k.source FROM session_keys k JOIN sessions s ON s.id = k.session_id
+WHERE s.platform <> 'schedule'
+ORDER BY k.since_at, k.key
+
+-- name: keys.list_own_places
+-- The direct messages of one person, oldest first.
+SELECT k.source
+FROM audience_members m
+JOIN audiences a ON a.id = m.audience_id
+JOIN session_keys k ON k.audience_id = m.audience_id
+JOIN sessions s ON s.id = k.session_id
+WHERE m.person_id = :person_id AND a.key LIKE 'person:%' AND s.platform <> 'schedule'
+ORDER BY k.since_at, k.key

@@ -85,6 +85,11 @@ def add_delivery(tx: Tx, **delivery: Unpack[NewDelivery]) -> int | None:
     return None if row is None else row[0]
 
 
+def is_queued(tx: ReadTx, *, turn_id: int, idempotency_key: str) -> bool:
+    """Say whether a turn has queued something under a key."""
+    return tx.row("outbox.find_of_key", turn_id=turn_id, idempotency_key=idempotency_key) is not None
+
+
 def hold_reply(
     tx: Tx, *, address: Address, idempotency_key: str, session_id: str, turn_id: int, reply_to: str | None
 ) -> None:

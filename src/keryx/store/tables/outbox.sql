@@ -128,3 +128,7 @@ WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_e
 -- name: outbox.count_unsettled
 -- How many messages of a platform are to be sent, or on their way.
 SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 'sending')
+
+-- name: outbox.find_of_key
+-- Whether a turn has something to say under a key.
+SELECT 1 FROM outbox WHERE turn_id = :turn_id AND idempotency_key = :idempotency_key LIMIT 1

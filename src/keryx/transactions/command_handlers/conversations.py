@@ -2,6 +2,7 @@
 
 from keryx.domain.access import audience_of
 from keryx.domain.session import SessionId
+from keryx.domain.title import titled
 from keryx.store.database import Tx
 from keryx.store.tables import people, standing
 from keryx.transactions.branch_session import fork
@@ -118,17 +119,12 @@ def _choose(tx: Tx, context: CommandContext, wanted: str) -> standing.ListedSess
 
 
 def _named(listed: list[standing.ListedSession], wanted: str) -> standing.ListedSession | str:
-    name = " ".join(wanted.split()).casefold()
-    by_name = [(session, (session.title or "").casefold()) for session in listed]
-    for matching in (
-        [session for session in listed if session.id == SessionId(wanted)],
-        [session for session, title in by_name if title == name],
-        [session for session, title in by_name if title.startswith(name)],
-        [session for session, title in by_name if name in title],
-    ):
-        if len(matching) == 1:
-            return matching[0]
-        if matching:
-            names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED])
-            return f"Several conversations are called so; give the id of one:\n{names}"
-    return f"There is no conversation called {shortly(wanted)!r} here. /sessions lists them."
+    matching = [session for session in listed if session.id == SessionId(wanted)] or [
+        listed[index] for index in titled([session.title for session in listed], wanted)
+    ]
+    if not matching:
+        return f"There is no conversation called {shortly(wanted)!r} here. /sessions lists them."
+    if len(matching) == 1:
+        return matching[0]
+    names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED])
+    return f"Several conversations are called so; give the id of one:\n{names}"

@@ -1,0 +1,140 @@
+"""Send something along a route, from within a conversation.
+
+It reaches only chats that somebody spoke in. Without the owner's word it goes back to where it was asked for, or to the
+person's own direct messages; so nothing that was said to some people is told to others.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from keryx.domain.message import TextPart
+from keryx.domain.route import (
+    Address,
+    LocalFile,
+    SplitChat,
+    parse_route,
+    resolve_route,
+    split_at_first_colon,
+)
+from keryx.domain.source import Source
+from keryx.errors import InvalidValue, NotAllowed
+from keryx.store.database import Tx
+from keryx.store.tables import feed, homes, keys, outbox, people, sessions, turns
+
+ENDED = "The turn is over, so nothing is sent for it any more."
+NOT_YOURS = (
+    "{place} is read by others than this conversation, so nothing was sent. "
+    "Use origin, or a direct message of this person."
+)
+OWNER_ONLY = "Only the owner may send to {what}, so nothing was sent."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What is to be sent, where to as a person writes it, and the key under which it is sent once."""
+
+    text: str
+    route: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """It is on its way to these places; ``to_file`` asks whoever called to keep it as a file, too."""
+
+    places: tuple[str, ...]
+    to_file: bool
+
+
+def send_message(
+    tx: Tx, letter: Letter, *, session_id: str, person_id: int, to_others: bool = False
+) -> Posted:
+    """Queue a letter for every place of its route, each once however often this runs for one turn.
+
+    ``to_others`` says that the person was asked and allowed it; that counts for the owner alone. Raises
+    ``InvalidValue`` for a route that leads nowhere, with the nearest names, and ``NotAllowed``.
+    """
+    session = sessions.get_visible(tx, session_id, person_id=person_id)
+    turn = turns.find_live_turn(tx, session_id)
+    if turn is None:
+        raise NotAllowed(ENDED)
+    is_owner = people.get_person(tx, person_id).role == "owner"
+    if to_others and not is_owner:
+        raise NotAllowed(OWNER_ONLY.format(what="others"))
+    here = turn.origin or session.source
+    known = _known(tx, here, person_id=person_id, to_others=to_others)
+    found = _resolve(tx, letter.route, here, known)
+    addresses = [place for place in found if isinstance(place, Address)]
+    _check(addresses, known, to_others=to_others)
+    to_file = any(isinstance(place, LocalFile) for place in found)
+    if to_file and not is_owner:
+        raise NotAllowed(OWNER_ONLY.format(what="local, a file of this machine"))
+    for address in addresses:
+        _queue(tx, letter, address, turn=turn)
+    return Posted(places=tuple(_named(address, known) for address in addresses), to_file=to_file)
+
+
+def _known(tx: Tx, here: Source, *, person_id: int, to_others: bool) -> dict[tuple[str, str], Source]:
+    """Return the chats that may be sent to, by platform and id; of several accounts the one that was spoken to last."""
+    places = keys.list_places(tx) if to_others else keys.list_own_places(tx, person_id)
+    return {(place.platform, place.chat_id): place for place in [*places, here]}
+
+
+def _resolve(
+    tx: Tx, route: str, here: Source, known: Mapping[tuple[str, str], Source]
+) -> list[Address | LocalFile]:
+    channels = {platform: home.address for platform, home in homes.list_homes(tx).items()}
+    chats: dict[str, dict[str, str]] = {platform: {} for platform in channels}
+    for (platform, chat_id), source in known.items():
+        chats.setdefault(platform, {})[chat_id] = source.chat_name or source.user_name or chat_id
+    parsed = parse_route(
+        route, splitters={platform: _splitter(chats[platform]) for platform in chats}, chats=chats
+    )
+    found = resolve_route(
+        parsed,
+        origin=here,
+        homes=channels,
+        first_accounts={
+            platform: source.account for (platform, _), source in known.items() if source.account
+        },
+    )
+    for place in found:
+        if isinstance(place, LocalFile) and place.instead_of is not None:
+            raise InvalidValue(
+                f"route {place.instead_of!r}: there is no home channel; name a chat, or let /sethome make one there"
+            )
+    return found
+
+
+def _splitter(chats: Mapping[str, str]) -> SplitChat:
+    """Return how a platform's chats are taken apart: an id or a name that is known may contain colons."""
+    names = {name.casefold() for name in (*chats, *chats.values())}
+    return lambda text: (text, None) if text.casefold() in names else split_at_first_colon(text)
+
+
+def _check(addresses: Iterable[Address], known: Mapping[tuple[str, str], Source], *, to_others: bool) -> None:
+    """Refuse what is neither here nor the person's own; a home channel may be anybody's."""
+    for address in addresses:
+        if not to_others and (address.platform, address.chat_id) not in known:
+            raise NotAllowed(NOT_YOURS.format(place=str(address)))
+
+
+def _queue(tx: Tx, letter: Letter, address: Address, *, turn: turns.Turn) -> None:
+    key = f"{letter.key}-{address}"
+    if outbox.is_queued(tx, turn_id=turn.id, idempotency_key=key):
+        return
+    added = outbox.add_delivery(
+        tx,
+        address=address,
+        kind="notice",
+        parts=(TextPart(text=letter.text),),
+        idempotency_key=key,
+        session_id=turn.session_id,
+        turn_id=turn.id,
+    )
+    feed.add_event(tx, turn.session_id, "delivery", added)
+
+
+def _named(address: Address, known: Mapping[tuple[str, str], Source]) -> str:
+    source = known.get((address.platform, address.chat_id))
+    return str(address) if source is None else f"{address} ({source.describe()})"

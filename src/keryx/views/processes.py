@@ -1,0 +1,30 @@
+"""Background processes as a session may see them: its own, and in private all of the person's."""
+
+from typing import TypeAlias
+
+from keryx.errors import NotFound
+from keryx.store.database import ReadTx
+from keryx.store.tables import processes, sessions, standing
+from keryx.store.tables.standing import ListedProcess
+
+__all__ = ["ListedProcess", "Process", "get_process", "list_of_session"]
+
+Process: TypeAlias = processes.Process
+
+
+def list_of_session(tx: ReadTx, session_id: str, *, person_id: int, limit: int) -> list[ListedProcess]:
+    """Return the processes of a session this person may see, newest first, those that ended included."""
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    return standing.list_processes(tx, session_id, limit=limit)
+
+
+def get_process(
+    tx: ReadTx, process_id: int, *, session_id: str, person_id: int, audience_id: int | None
+) -> Process:
+    """Return a process of this session or, where nobody else reads along, of another one of this person's."""
+    found = processes.get_process(tx, process_id)
+    is_own = found.owner_id == person_id and (audience_id is None or found.session_id == session_id)
+    if not is_own:
+        raise NotFound(f"There is no process {process_id}.")
+    sessions.get_visible(tx, found.session_id, person_id=person_id)
+    return found
