@@ -1,9 +1,9 @@
 """``keryx --version`` costs next to nothing, and neither it nor ``--help`` loads what it does not need."""
 
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,12 @@ def test_the_version_is_told_without_loading_the_command_table() -> None:
 
 def test_the_version_costs_at_most_80_ms_more_than_python_itself() -> None:
     def seconds(*arguments: str) -> float:
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *arguments], env=ENVIRONMENT, capture_output=True, check=True)
-        return time.perf_counter() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # The best of several, taken in turns: what is left is the cost, not the machine's other work.
+    # Processor time, and the best of several taken in turns: what is left is the cost, not the machine's other work.
     rounds = [(seconds("-c", "pass"), seconds("-m", "keryx", "--version")) for _ in range(7)]
     bare, version = (min(times) for times in zip(*rounds, strict=True))
     assert version <= bare + 0.080
