@@ -81,6 +81,10 @@ class _Told(ABC):
         """Return what a person is asked before, if anybody ever is."""
         return f"May I use {self.name}?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002
+        """Return None: a lasting yes covers every use."""
+        return None
+
 
 class SearchHistory(_Told):
     """Finds anything said before."""
@@ -195,4 +199,4 @@ class Remember(_Told):
 
     def question(self, use: Use) -> str:
         """Return what the person is asked."""
-        return f"May I keep this note for later? {use.text('note')!r} Answer /approve or /deny."
+        return f"May I keep this note for later? {use.text('note')!r}"
