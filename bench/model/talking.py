@@ -133,6 +133,9 @@ class Errand:
     def question(self, use: Use) -> str:  # noqa: ARG002
         return "May I?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002
+        return None
+
 
 class Quiet:
     """A stage that nobody sits before."""

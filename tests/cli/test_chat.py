@@ -273,7 +273,7 @@ async def test_a_script_gets_the_answer_and_nothing_else(store_address: str, tmp
     code, out, _ = await run("print", store_address, "/help title", "--gate", gate)
     assert (code, out) == (0, "/title [text]: Show or set this conversation's title.\n")
     code, out, err = await run("print", store_address, "remember that I like tea")
-    assert (code, out) == (1, "")
+    assert (code, out) == (3, "")
     assert "I like tea" in err
     assert (await look(store_address))[0] == []
 

@@ -17,7 +17,7 @@ from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.agents.guide import SETUP, Guide
 from keryx.cli.chat import chat
 from keryx.cli.chat_presence import TerminalAdapter, is_alive
-from keryx.cli.chat_print import print_answer
+from keryx.cli.chat_print import WAITS, print_answer
 from keryx.config import Settings
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
@@ -359,8 +359,11 @@ async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(
     assert (code, out) == (1, "")
     assert err == "keryx: That failed: there is no more paper\n"
     code, out, err = await ask("remember that I like tea", Guide())
-    assert (code, out) == (1, "")
-    assert "keryx chat --resume" in err
+    assert (code, out) == (WAITS, "")
+    first, until, how = err.splitlines()
+    assert first == "keryx: This needs a person's word first. May I keep this note for later? 'I like tea'"
+    assert until.startswith("(Question 1 waits until 20")
+    assert how.startswith("To answer, and to read what comes of it: keryx chat --resume 20")
     code, out, err = await ask("x", teller, "nowhere")
     assert (code, out) == (1, "")
     assert "nowhere" in err

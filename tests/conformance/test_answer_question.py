@@ -111,7 +111,7 @@ async def test_words_that_come_too_late_are_a_message(stage: Stage) -> None:
     stage.clock.advance(2 * DAY)
     late = await stage.accept("green")
     assert (await stage.item(late.inbox_id)).kind == "message"
-    await stage.do(expire_approvals)
+    await stage.do(lambda tx: expire_approvals(tx, ids=stage.ids))
     again = await stage.begin()
     assert again.turn_id == begun.turn_id
     assert (await open_call(stage, again)).verdict == "expired"

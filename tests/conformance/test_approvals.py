@@ -111,13 +111,13 @@ async def test_an_answer_after_the_time_is_told_so_and_the_turn_goes_on_without_
 async def test_silence_expires_in_time_and_only_once(database: Database, ids: Ids, clock: FakeClock) -> None:
     early = await asked(database, ids)
     clock.advance(DAY - 1)
-    assert await database.write(expire_approvals) == []
+    assert await database.write(lambda tx: expire_approvals(tx, ids=ids)) == []
     late = await asked(database, ids)
     clock.advance(1)
-    [expired] = await database.write(expire_approvals)
+    [expired] = await database.write(lambda tx: expire_approvals(tx, ids=ids))
     assert (expired.id, expired.state, expired.decided_at) == (early.id, "expired", early.expires_at)
     assert len(await answers(database, early)) == 1
-    assert await database.write(expire_approvals) == []
+    assert await database.write(lambda tx: expire_approvals(tx, ids=ids)) == []
     assert await answers(database, late) == []
 
 
@@ -152,7 +152,7 @@ async def test_an_answer_that_comes_while_the_question_expires_is_not_overridden
 
     late_clock = FakeClock(clock.now() + 1)
     slow = open_database(postgres_url, clock=late_clock, hook=answer_meanwhile)
-    assert await slow.write(expire_approvals) == []
+    assert await slow.write(lambda tx: expire_approvals(tx, ids=ids)) == []
     assert (await look(database, record.id)).state == "denied"
     await slow.close()
     await database.close()

@@ -246,7 +246,7 @@ class History:
         for _ in range(20):
             self.stage.clock.advance(DAY)
             await self.stage.recover()
-            await self._do(expire_approvals)
+            await self._do(lambda tx: expire_approvals(tx, ids=self.stage.ids))
             while (begun := await self.stage.begin_if_any()) is not None:
                 self.count += 1
                 await self.stage.finish(begun, f"answer {self.count} {self.name}")

@@ -29,6 +29,7 @@ TAMPERED: dict[str, str] = {
     "WHERE ref IN ('one', 'two', 'three', 'four')",
     "invariants.crossed_keys": "UPDATE session_keys SET audience_id = (SELECT MIN(id) FROM audiences)",
     "invariants.crossed_replies": "UPDATE audiences SET key = 'chat:' || key",
+    "invariants.crossed_rules": "UPDATE approvals SET rule_id = (SELECT MIN(r.id) FROM approval_rules r)",
     "invariants.fallen_epochs": "UPDATE sessions SET lease_epoch = 0",
     "invariants.two_turns": "UPDATE turns SET state = 'running'",
     "invariants.idle_leases": "UPDATE turns SET state = 'waiting' WHERE state = 'running'",

@@ -425,6 +425,7 @@ async def ask_approval(talk: Talk, session_id: SessionId, *, ref: str, question:
             call_id=ref,
             person_id=person_id,
             question=question,
+            covers=None,
             expires_at=tx.now + APPROVAL_LIFETIME,
         )
         assert row is not None

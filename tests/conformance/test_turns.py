@@ -21,6 +21,7 @@ from keryx.transactions.append_message import append_held, append_message
 from keryx.transactions.begin_turn import BegunTurn, begin_turn
 from keryx.transactions.fail_turn import Failure, fail_turn, roll_back_turn, stop_turn
 from keryx.transactions.finish_turn import Reply, finish_turn
+from keryx.transactions.manage_approval_rules import allow_by_rules
 from keryx.transactions.open_session import open_session
 from keryx.transactions.record_process import NewProcess, record_end, record_started
 from keryx.transactions.record_step import (
@@ -219,6 +220,7 @@ def writes(begun: BegunTurn, lease: Lease, ids: Ids) -> dict[str, Callable[[Tx],
         "ask_approval": lambda tx: ask_approval(
             tx, lease, turn_id=turn_id, call_id="c", question="?", ids=ids
         ),
+        "allow_by_rules": lambda tx: allow_by_rules(tx, lease, turn_id=turn_id, wishes=()),
         "finish_turn": lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=said, ids=ids),
         "fail_turn": lambda tx: fail_turn(
             tx, lease, turn_id=turn_id, failure=Failure(reason="late"), ids=ids

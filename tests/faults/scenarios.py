@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from keryx.config import Settings
 from keryx.domain.access import Grant
+from keryx.domain.approval_rule import Wish
 from keryx.domain.archive import Archive, MessageLine, SessionLine
 from keryx.domain.command import ParsedCommand, parse_command
 from keryx.domain.long_result import LongResult
@@ -41,6 +42,7 @@ from keryx.transactions import (
     keep_malformed,
     link_accounts,
     manage_access,
+    manage_approval_rules,
     manage_project,
     manage_schedule,
     open_session,
@@ -67,6 +69,7 @@ PAIRING = Settings(pairing_platforms=frozenset({"telegram"}))
 NEW = Personality(name="dry", text="Speak dryly.")
 LONG = LongResult(text="tea " * 5_000)
 REPLY = finish_turn.Reply(message=text_message("assistant", "done"))
+WISH = Wish(call_id="c", tool="tool", question="?", covers=None)
 ARCHIVE = Archive(
     session=SessionLine(id="20200101_000000_0000abcd", source=LOCAL_CLI, started_at=1, last_active_at=2),
     messages=(MessageLine(branch_no=0, seq=1, role="user", body='"hi"', created_at=1),),
@@ -108,6 +111,12 @@ def _owner_of(tx: Tx, session_id: str) -> int:
 
 def _asked(tx: Tx, world: World) -> PersonId:
     return approvals.get_approval(tx, world.approval_id).person_id
+
+
+def _person_of(tx: Tx, begun: begin_turn.BegunTurn) -> PersonId:
+    person_id = turns.get_turn(tx, begun.turn_id).person_id
+    assert person_id is not None
+    return PersonId(person_id)
 
 
 def _after(*works: Scenario) -> Scenario:
@@ -363,7 +372,16 @@ SCENARIOS: dict[str, Scenario] = {
     "decide_approval.decide_approval": lambda tx, w, _ids: decide_approval.decide_approval(
         tx, w.approval_id, "approved", person_id=_asked(tx, w)
     ),
-    "decide_approval.expire_approvals": lambda tx, _w, _ids: decide_approval.expire_approvals(tx),
+    "decide_approval.decide_approval: always": lambda tx, w, _ids: decide_approval.decide_approval(
+        tx, w.approval_id, "approved", person_id=_asked(tx, w), scope="always"
+    ),
+    "manage_approval_rules.allow_by_rules": lambda tx, w, _ids: manage_approval_rules.allow_by_rules(
+        tx, w.running.lease, turn_id=w.running.turn_id, wishes=[WISH]
+    ),
+    "manage_approval_rules.forget_rule": lambda tx, w, _ids: manage_approval_rules.forget_rule(
+        tx, w.rule_id, person_id=_person_of(tx, w.running)
+    ),
+    "decide_approval.expire_approvals": lambda tx, _w, ids: decide_approval.expire_approvals(tx, ids=ids),
     # -------------------------------------------------------------------------------- people
     "manage_access.change_role": lambda tx, w, _ids: manage_access.change_role(
         tx, w.ana.id, "guest", by=w.owner.id

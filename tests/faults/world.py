@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 
 from keryx.clock import DAY, HOUR
+from keryx.domain.approval import Question
+from keryx.domain.approval_rule import WHOLE_TOOL
 from keryx.domain.lease import LEASE_TIME
 from keryx.domain.message import TextPart
 from keryx.domain.person import Person
@@ -11,9 +13,9 @@ from keryx.domain.schedule_plan import SchedulePlan
 from keryx.domain.session import SessionId
 from keryx.domain.session_key import SessionKey
 from keryx.domain.source import LOCAL_CLI
-from keryx.domain.turn import StepEffect
+from keryx.domain.turn import StepEffect, TurnId
 from keryx.store.database import Tx
-from keryx.store.tables import access, keys, outbox, people, sessions
+from keryx.store.tables import access, approval_rules, keys, outbox, people, sessions, turns
 from keryx.store.tables.blobs import Blob
 from keryx.testing.builders import call_message, dm, result_message
 from keryx.transactions.begin_turn import BegunTurn
@@ -34,6 +36,7 @@ PLAN = SchedulePlan(
 )
 PROCESS = NewProcess(command="make", workspace=None)
 SUMMARY = Summary(first_seq=1, last_seq=2, text="They spoke of one.", tokens_before=9, tokens_after=3)
+QUESTION = Question(text="May I?", tool="tool", covers=WHOLE_TOOL)
 BLOB = Blob("a" * 64, "image/png", 3, None, 0)
 
 
@@ -56,6 +59,8 @@ class World:
     """Of Gil: all its calls are pure, and a rollback is asked for."""
     waiting: SessionId
     approval_id: int
+    rule_id: int
+    """A lasting yes of Ben."""
     connector: Connector
     sending: outbox.Delivery
     process_id: int
@@ -105,6 +110,7 @@ async def build_world(stage: Stage) -> World:
     waiting, approval_id = await _ask(stage, "cleo")
     running, steering = await _run(stage, "ben", "once", behind="!steer left")
     pure, _ = await _run(stage, "gil", "pure", behind="!rollback again")
+    rule_id = await stage.do(lambda tx: _allow(tx, running.turn_id, approval_id=approval_id))
     connector, sending = await _send(stage)
     await stage.accept("ready", source=dm("dora"))
     return World(
@@ -119,6 +125,7 @@ async def build_world(stage: Stage) -> World:
         pure=pure,
         waiting=waiting,
         approval_id=approval_id,
+        rule_id=rule_id,
         connector=connector,
         sending=sending,
         process_id=process_id,
@@ -187,10 +194,20 @@ async def _ask(stage: Stage, user: str) -> tuple[SessionId, int]:
     )
     approval_id = await stage.do(
         lambda tx: ask_approval(
-            tx, begun.lease, turn_id=begun.turn_id, call_id="c", question="May I?", ids=stage.ids
+            tx, begun.lease, turn_id=begun.turn_id, call_id="c", question=QUESTION, ids=stage.ids
         )
     )
     return accepted.session_id, approval_id
+
+
+def _allow(tx: Tx, turn_id: TurnId, *, approval_id: int) -> int:
+    """Let whoever a turn runs for lastingly allow the tool of its calls."""
+    person_id = turns.get_turn(tx, turn_id).person_id
+    assert person_id is not None
+    tool = turns.get_step(tx, turn_id=turn_id, call_id="c").name
+    return approval_rules.add_rule(
+        tx, person_id=person_id, session_id=None, tool=tool, pattern=WHOLE_TOOL, approval_id=approval_id
+    ).id
 
 
 async def _run(stage: Stage, user: str, effect: StepEffect, *, behind: str) -> tuple[BegunTurn, int]:

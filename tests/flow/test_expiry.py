@@ -110,6 +110,7 @@ async def test_the_agent_notes_what_is_worth_keeping_before_the_reset_and_nobody
     assert agent.briefs[-1].session_id != brief.session_id
     assert agent.briefs[-1].context.memories == ("likes tea",)
     assert len(flushes(agent)) == 1
+    assert await play.rows("SELECT id FROM approvals") == []
     await play.check()
 
 

@@ -63,6 +63,9 @@ class Errand:
     def question(self, use: Use) -> str:  # noqa: ARG002
         return "May I?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002
+        return None
+
 
 def agent_on(server: ModelServer) -> ModelAgent:
     variables = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.openai_url}

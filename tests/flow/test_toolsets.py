@@ -71,7 +71,7 @@ async def test_a_tool_that_is_not_given_is_not_run_though_it_is_called(
         await until(lambda: len(platform.shown) == 1)
     [text] = platform.said_to("1")
     if user == "ana":
-        assert text == "May I run send?"
+        assert text.startswith("May I run send?\n")
         assert len(errand.keys) == 1
     else:
         assert (

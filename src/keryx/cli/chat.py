@@ -19,6 +19,7 @@ from rich.console import Console
 from keryx.agents.agent import Agent
 from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
 from keryx.cli.chat_presence import Presence, TerminalAdapter
+from keryx.cli.chat_question import answer_for, ask, offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_speech import Speech
 from keryx.domain.access import Refused
@@ -33,7 +34,19 @@ from keryx.errors import InvalidValue, StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.tools.tool import Toolbox
 from keryx.transactions.accept_message import accept_message
-from keryx.views.said import EndedTurn, Heard, Look, Place, Since, Spoken, find_end, find_name, look, start
+from keryx.views.said import (
+    EndedTurn,
+    Heard,
+    Look,
+    OpenQuestion,
+    Place,
+    Since,
+    Spoken,
+    find_end,
+    find_name,
+    look,
+    start,
+)
 
 LOOK_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 2.0
@@ -120,7 +133,7 @@ async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, 
 async def _read(room: "Room", keyboard: Input) -> None:
     while (text := await keyboard.read()) is not None:
         if text.strip():
-            await room.say(text)
+            await room.say(answer_for(text, room.question))
 
 
 class Room:
@@ -136,6 +149,7 @@ class Room:
         self._seen: set[int] = set()
         self._look: Look | None = None
         self._own_refs: set[str] = set()
+        self._questions: set[int] = set()
         self._shown: dict[str, asyncio.Event] = {}
         self._is_closed = False
         self._woken = asyncio.Event()
@@ -173,6 +187,12 @@ class Room:
         return True
 
     @property
+    def question(self) -> OpenQuestion | None:
+        """What waits for the person's word, as far as it was shown."""
+        question = None if self._look is None or self._look.turn is None else self._look.turn.question
+        return question if question is not None and question.id in self._questions else None
+
+    @property
     def status(self) -> str:
         """What goes on, in a line."""
         seen = self._look
@@ -182,7 +202,7 @@ class Room:
         if seen.turn is None:
             return f" Waiting{queued}"
         if seen.turn.state == "waiting":
-            return f" Waiting for your word: /approve or /deny{queued}"
+            return f" {offer(seen.turn.question)}{queued}"
         return f" Writing …{queued} · Ctrl-C stops"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
@@ -274,11 +294,25 @@ class Room:
                 self._show_heard(each)
             else:
                 self._show_spoken(each)
+        self._show_question(seen)
         if seen.turn is not None and seen.turn.said:
             self._speech.so_far(seen.turn.id, seen.turn.said)
         if speaking is not None and speaking == self._speech.turn_id and ended is not None:
             self._end_speech(speaking, ended, seen)
         return seen
+
+    def _show_question(self, seen: Look) -> None:
+        """Show what waits for the person's word, unless that stands on the screen or is about to."""
+        question = None if seen.turn is None else seen.turn.question
+        if seen.turn is None or question is None or question.id in self._questions:
+            return
+        told = [each for each in seen.spoken if (each.kind, each.turn_id) == ("question", seen.turn.id)]
+        if not told:
+            # It was asked before this terminal was there, or elsewhere.
+            self._speech.end(seen.turn.id, None)
+            self.screen.tell(ask(question, zone=self.place.settings.reset.default.zone))
+        if not told or told[-1].id in self._seen:
+            self._questions.add(question.id)
 
     def _end_speech(self, turn_id: int, ended: EndedTurn, seen: Look) -> None:
         """Show the rest of what a turn said that has ended without an answer."""

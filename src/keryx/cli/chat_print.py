@@ -10,6 +10,7 @@ from typing import Final
 
 from keryx.agents.agent import Agent
 from keryx.cli.chat_presence import Presence, TerminalAdapter
+from keryx.cli.chat_question import ask
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, text_of
@@ -21,13 +22,15 @@ from keryx.transactions.accept_message import Accepted, accept_message
 from keryx.views.said import Look, Place, Since, Spoken, find_item, look, opened_at, start
 
 LOOK_SECONDS: Final = 1.0
+WAITS: Final = 3
+"""The exit code where a person must allow something first."""
 NOT_ANSWERED: Final = {"failed": "That failed: {}", "cancelled": "It was stopped: {}"}
 
 
 async def print_answer(
     desk: Desk, agent: Agent, toolbox: Toolbox, text: str, *, resume: str | None = None
 ) -> int:
-    """Print the answer to ``text`` and return 0; 1, with the reason on standard error, when there is none."""
+    """Print the answer to ``text`` and return 0; else, with the reason on standard error, 1 or ``WAITS``."""
     source = replace(LOCAL_CLI, account=f"print-{desk.ids.token()}")
     # Nobody to greet; a fresh conversation is never reset.
     question = _Question(desk, Place(source=source, settings=replace(desk.settings, welcome=None)))
@@ -37,13 +40,17 @@ async def print_answer(
             answer = await question.ask(presence, text, resume=resume)
         except (InvalidValue, _NoAnswer) as reason:
             print(f"keryx: {reason}", file=sys.stderr)
-            return 1
+            return WAITS if isinstance(reason, _Waits) else 1
     print(answer)
     return 0
 
 
 class _NoAnswer(Exception):
     """There is no answer, for a reason a person can read."""
+
+
+class _Waits(_NoAnswer):
+    """There is no answer before a person has allowed something."""
 
 
 async def _at_once(_key: str) -> bool:
@@ -102,9 +109,11 @@ class _Question:
             if item.fate is not None:
                 return _texts(seen.spoken, turn_id=item.turn_id)
             if seen.turn is not None and seen.turn.state == "waiting":
-                asked = _texts(seen.spoken, turn_id=seen.turn.id)
-                raise _NoAnswer(
-                    f"It waits for your word. {asked} Answer with: keryx chat --resume {item.session_id}"
+                zone = self.place.settings.reset.default.zone
+                asked = "" if seen.turn.question is None else f" {ask(seen.turn.question, zone=zone)}"
+                raise _Waits(
+                    f"This needs a person's word first.{asked}\n"
+                    f"To answer, and to read what comes of it: keryx chat --resume {item.session_id}"
                 )
             await database.changed(since=change, timeout_seconds=LOOK_SECONDS)
 

@@ -8,16 +8,40 @@ from dataclasses import dataclass, replace
 from typing import Literal, NewType, get_args
 
 from keryx.clock import DAY, Micros
+from keryx.domain.approval_rule import ApprovalRule, describe_coverage
 from keryx.domain.person import PersonId
+from keryx.domain.zone import datetime_of, zone_of
 from keryx.errors import InvalidValue
 
 ApprovalId = NewType("ApprovalId", int)
 Verdict = Literal["approved", "denied"]
 ApprovalState = Literal["pending", "approved", "denied", "expired"]
+Scope = Literal["once", "session", "always"]
 
 APPROVAL_LIFETIME: Micros = DAY
 ASK_USER = "ask_user"
 """The tool that asks in its own words: what the person says next is the answer, and that there is one the approval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a person is asked before a tool runs; ``covers`` is what a lasting yes reaches, None where none may."""
+
+    text: str
+    tool: str
+    covers: str | None = None
+    zone: str = "UTC"
+
+    def told(self, number: int, *, expires_at: Micros) -> str:
+        """Return the question with the answers it can be given, and until when."""
+        lines = [self.text, "/approve: yes, once"]
+        if self.covers is not None:
+            what = describe_coverage(self.tool, self.covers)
+            lines.append(f"/approve session: yes, from now on in this conversation ({what})")
+            lines.append(f"/approve always: yes, from now on everywhere ({what})")
+        by = told_time(expires_at, zone=self.zone)
+        lines += ["/deny: no", f"This is question {number}. Without an answer by {by} it is not done."]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +74,10 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The answer counts; ``approval`` is to be stored."""
+    """The answer counts; ``approval`` is to be stored. A lasting yes has made the ``rule``."""
 
     approval: Approval
+    rule: ApprovalRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +99,11 @@ class NotAsked:
     """The question was not put to this person; nothing changes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnlyOnce:
+    """No lasting yes is possible, because nobody could tell what it reaches; the question still waits."""
+
+
 def answer(
     approval: Approval, verdict: Verdict, *, person_id: PersonId, now: Micros
 ) -> Decided | AlreadyDecided | TooLate | NotAsked:
@@ -93,3 +123,8 @@ def expire(approval: Approval, *, now: Micros) -> Approval:
     if approval.state == "pending" and now >= approval.expires_at:
         return replace(approval, state="expired", decided_at=approval.expires_at)
     return approval
+
+
+def told_time(at: Micros, *, zone: str) -> str:
+    """Return an instant as people are told it."""
+    return f"{datetime_of(at, zone_of(zone)):%Y-%m-%d %H:%M %Z}"

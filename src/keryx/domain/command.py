@@ -82,7 +82,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(name="sethome", least="owner", help="Make this chat the platform's home channel."),
     Command(name="schedule", arguments="[list | add … | remove …]", help="Show or change scheduled turns."),
     Command(name="processes", help="Show the background processes of this conversation."),
-    Command(name="approve", arguments="[number]", help="Allow what the agent asked for."),
+    Command(
+        name="approve",
+        arguments="[number] [session or always], rules, forget <number>",
+        help="Allow what the agent asked for, this time or lastingly; show or forget what you lastingly allow.",
+    ),
     Command(name="deny", arguments="[number]", help="Refuse what the agent asked for."),
     Command(name="attach", arguments="<session>", help="Join this chat to a conversation held elsewhere."),
     Command(name="detach", help="End what /attach began."),

@@ -23,6 +23,7 @@ EventKind = Literal[
     "step",
     "delivery",
     "approval",
+    "rule",
     "process",
     "fire",
     "schedule",

@@ -33,7 +33,7 @@ async def recover_all(desk: Desk, *, deduplicating: frozenset[str]) -> None:
 
 async def expire_questions(desk: Desk) -> None:
     """Let turns go on whose questions nobody answered in time."""
-    while await desk.write(expire_approvals):
+    while await desk.write(lambda tx: expire_approvals(tx, ids=desk.ids)):
         continue
 
 

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from keryx.agents.agent import Asked, Brief, StepDone
 from keryx.clock import SECOND, Micros
-from keryx.domain.json_value import JsonValue
+from keryx.domain.approval import ASK_USER, Question
+from keryx.domain.approval_rule import Wish, coverage
+from keryx.domain.json_value import JsonValue, leaves
 from keryx.domain.long_result import long_result
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.turn import StepEffect, must_record_start
@@ -21,6 +23,7 @@ from keryx.gateway.log import log_of
 from keryx.live import Delta, DeltaKind
 from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
 from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.manage_approval_rules import allow_by_rules
 from keryx.transactions.record_step import (
     NotStarted,
     ask_approval,
@@ -140,20 +143,57 @@ class TurnStage:
     async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
         """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
         results: dict[str, ToolResultPart] = {}
-        to_ask = [
-            each
+        wishes: dict[str, Wish] = {}
+        for each in filter(self._needs_word, calls):
+            wish = self._wish(each)
+            if isinstance(wish, Wish):
+                wishes[wish.call_id] = wish
+            else:
+                results[each.call.call_id] = await self._record(each.call, wish, is_error=True)
+        allowed = await self._allowed(tuple(wishes.values()))
+        runnable = [
+            replace(each, verdict="approved") if each.call.call_id in allowed else each
             for each in calls
-            # A tool that is no longer given is asked about no more.
-            if each.effect == "ask"
-            and each.verdict in (None, "pending")
-            and self._toolbox.find(each.call.name)
+            if each.call.call_id not in results
+            and (each.call.call_id in allowed or each.call.call_id not in wishes)
         ]
-        runnable = [each for each in calls if each not in to_ask]
         for each, result in zip(runnable, await asyncio.gather(*map(self._call, runnable)), strict=True):
             results[each.call.call_id] = result
-        for each in to_ask:
-            results[each.call.call_id] = await self._ask(each)
+        for wish in wishes.values():
+            if wish.call_id not in allowed:
+                await self._ask(wish)
         return results
+
+    def _needs_word(self, each: OpenCall) -> bool:
+        """Say whether a person must allow the call first; one that cannot be run is asked about no more."""
+        return (
+            each.effect == "ask"
+            and each.verdict in (None, "pending")
+            and self._toolbox.find(each.call.name) is not None
+            and isinstance(each.call.arguments, dict)
+        )
+
+    def _wish(self, each: OpenCall) -> Wish | str:
+        """Return what a person is asked about a call, or the reason why it cannot be."""
+        call = each.call
+        tool = self._toolbox.find(call.name)
+        assert tool is not None, "only known tools have the effect 'ask'"
+        use = self._use(each, key=call.call_id)
+        try:
+            texts = [text for value in use.arguments.values() for text in leaves(value)]
+            covers = coverage(tool.pattern(use), texts)
+            return Wish(call_id=call.call_id, tool=call.name, question=tool.question(use), covers=covers)
+        except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
+            return _failure(tool, error)
+
+    async def _allowed(self, wishes: tuple[Wish, ...]) -> frozenset[str]:
+        """Return the calls that the person lastingly allows; it is stored by which word of theirs."""
+        if not wishes:
+            return frozenset()
+        lease, turn_id = self._lease, self._turn_id
+        return await self._desk.insist(
+            lambda tx: allow_by_rules(tx, lease, turn_id=turn_id, wishes=wishes), what="a turn"
+        )
 
     async def _call(self, each: OpenCall) -> ToolResultPart:
         call = each.call
@@ -183,26 +223,23 @@ class TurnStage:
         call = each.call
         try:
             output = await tool.run(self._use(each, key=key))
-        except ToolFailed as failure:
-            return await self._record(call, str(failure), is_error=True)
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
-            _log.failed("the tool %s failed", tool.offer.name, error=error)
-            return await self._record(call, "The tool failed; the log says why.", is_error=True)
+            return await self._record(call, _failure(tool, error), is_error=True)
         return await self._record(call, output, is_error=False)
 
-    async def _ask(self, each: OpenCall) -> ToolResultPart:
-        """Put the question to the person and let the turn wait; return only where there is nothing to ask."""
-        call = each.call
-        tool = self._toolbox.find(call.name)
-        assert tool is not None, "only known tools have the effect 'ask'"
+    async def _ask(self, wish: Wish) -> None:
+        """Put the question to the person and let the turn wait."""
         lease, turn_id, ids = self._lease, self._turn_id, self._desk.ids
-        try:
-            question = tool.question(self._use(each, key=call.call_id))
-        except ToolFailed as failure:
-            return await self._record(call, str(failure), is_error=True)
+        zone = self._desk.settings.reset.default.zone
+        # What the agent asks in its own words is answered in the person's, and never lastingly.
+        question = (
+            wish.question
+            if wish.tool == ASK_USER
+            else Question(text=wish.question, tool=wish.tool, covers=wish.covers, zone=zone)
+        )
         await self._desk.insist(
             lambda tx: ask_approval(
-                tx, lease, turn_id=turn_id, call_id=call.call_id, question=question, ids=ids
+                tx, lease, turn_id=turn_id, call_id=wish.call_id, question=question, ids=ids
             ),
             what="a turn",
         )
@@ -264,6 +301,14 @@ class TurnStage:
         except StoreUnavailable:
             return  # it is kept with what comes next
         self._kept += len(text)
+
+
+def _failure(tool: Tool, error: Exception) -> str:
+    """Return what the agent is told of a tool that could not do it."""
+    if isinstance(error, ToolFailed):
+        return str(error)
+    _log.failed("the tool %s failed", tool.offer.name, error=error)
+    return "The tool failed; the log says why."
 
 
 def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:

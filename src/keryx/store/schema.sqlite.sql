@@ -20,6 +20,24 @@ CREATE TABLE aliases (
     PRIMARY KEY (platform, account, alias)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE approval_rules (
+    id INTEGER PRIMARY KEY,
+    person_id INTEGER NOT NULL REFERENCES people (id),
+    session_id TEXT REFERENCES sessions (id) ON DELETE CASCADE,
+    tool TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    approval_id INTEGER REFERENCES approvals (id) ON DELETE SET NULL,
+    since_at INTEGER NOT NULL,
+    dropped_at INTEGER
+) STRICT;
+
+CREATE INDEX approval_rules_by_approval ON approval_rules (approval_id) WHERE approval_id IS NOT NULL;
+
+CREATE INDEX approval_rules_by_session ON approval_rules (session_id) WHERE session_id IS NOT NULL;
+
+CREATE UNIQUE INDEX approval_rules_in_force ON approval_rules (person_id, tool, pattern, COALESCE(session_id, ''))
+WHERE dropped_at IS NULL;
+
 CREATE TABLE approvals (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions (id),
@@ -32,9 +50,11 @@ CREATE TABLE approvals (
     expires_at INTEGER NOT NULL,
     answered_by INTEGER REFERENCES people (id),
     answered_at INTEGER,
-    note TEXT,
+    note TEXT, covers TEXT, rule_id INTEGER REFERENCES approval_rules (id) ON DELETE SET NULL,
     UNIQUE (turn_id, call_id)
 ) STRICT;
+
+CREATE INDEX approvals_by_rule ON approvals (rule_id) WHERE rule_id IS NOT NULL;
 
 CREATE INDEX approvals_by_session ON approvals (session_id, id);
 

@@ -155,4 +155,4 @@ class Remember(Told):
 
     def question(self, use: Use) -> str:
         """Return what the person is asked."""
-        return f"May I keep this note for later? {use.text('note')!r} Answer /approve or /deny."
+        return f"May I keep this note for later? {use.text('note')!r}"

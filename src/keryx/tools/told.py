@@ -51,6 +51,10 @@ class Offered:
         """Return what a person is asked before, if anybody ever is."""
         return f"May I use {self.name}?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
+        """Return None: a lasting yes covers every use."""
+        return None
+
 
 class Told(Offered, ABC):
     """A tool that reads and tells; it changes nothing and may run any number of times."""

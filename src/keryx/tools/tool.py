@@ -78,6 +78,12 @@ class Tool(Protocol):
     def question(self, use: Use) -> str:
         """Return what a person is asked before it is done, where its effect is ``ask``."""
 
+    def pattern(self, use: Use) -> str | None:
+        """Return what a lasting yes to this use would cover; None for every use of the tool.
+
+        Plain words that begin one of the arguments, and a star: ``git *``. See ``domain.approval_rule``.
+        """
+
 
 class Unasked:
     """A tool in a turn in which nobody can be asked: it is done once, and the person sees it afterwards."""
@@ -97,6 +103,10 @@ class Unasked:
     def question(self, use: Use) -> str:
         """Return what a person would be asked."""
         return self._tool.question(use)
+
+    def pattern(self, use: Use) -> str | None:
+        """Return what a lasting yes would cover."""
+        return self._tool.pattern(use)
 
 
 class Toolbox:

@@ -1,37 +1,53 @@
 """Decide an approval: by a person's answer, or because none came in time.
 
 Either way the decision is stored with the inbox item that lets the waiting turn go on, so a decided question never
-leaves a turn waiting and an undecided one never starts it.
+leaves a turn waiting and an undecided one never starts it. A lasting yes makes its rule in the same transaction.
 """
+
+from dataclasses import replace
 
 from keryx.domain.approval import (
     AlreadyDecided,
     Approval,
     Decided,
     NotAsked,
+    OnlyOnce,
+    Scope,
     TooLate,
     Verdict,
     answer,
     expire,
 )
+from keryx.domain.approval_rule import ApprovalRule
 from keryx.domain.part import TextPart
 from keryx.domain.person import PersonId
+from keryx.domain.route import Address
+from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import approvals, feed, inbox, sessions, turns
+from keryx.store.tables import approval_rules, approvals, feed, inbox, outbox, sessions, turns
 from keryx.store.tables.approvals import ApprovalRecord
 
 PLATFORM = "approval"
 """Where the refs of answers are unique."""
 EXPIRED_AT_ONCE_MAX = 50
+EXPIRED = "Question {number} was not answered in time, so it was not done: {question}"
 
 
 def decide_approval(
-    tx: Tx, approval_id: int, verdict: Verdict, *, person_id: PersonId
-) -> Decided | AlreadyDecided | TooLate | NotAsked:
-    """Answer a question for the person it was put to; the first answer wins, and a late one is told so."""
+    tx: Tx, approval_id: int, verdict: Verdict, *, person_id: PersonId, scope: Scope = "once"
+) -> Decided | AlreadyDecided | TooLate | NotAsked | OnlyOnce:
+    """Answer a question for the person it was put to; the first answer wins, and a late one is told so.
+
+    With a ``scope`` a yes also holds for what comes later: in this session, or always.
+    """
     record = _locked(tx, approval_id, approvals.get_approval(tx, approval_id).session_id)
     outcome = answer(record.approval, verdict, person_id=person_id, now=tx.now)
     match outcome:
+        case Decided() if verdict == "approved" and scope != "once":
+            if record.covers is None:
+                return OnlyOnce()
+            _store(tx, record, outcome.approval, person_id=person_id)
+            return replace(outcome, rule=_add_rule(tx, record, pattern=record.covers, scope=scope))
         case Decided() | TooLate() if record.state == "pending":
             _store(tx, record, outcome.approval, person_id=person_id)
         case _:
@@ -39,14 +55,18 @@ def decide_approval(
     return outcome
 
 
-def expire_approvals(tx: Tx, *, limit: int = EXPIRED_AT_ONCE_MAX) -> list[Approval]:
-    """Let the turns go on whose questions nobody answered in time, and return these; fewer than ``limit`` are all."""
+def expire_approvals(tx: Tx, *, ids: Ids, limit: int = EXPIRED_AT_ONCE_MAX) -> list[Approval]:
+    """Let the turns go on whose questions nobody answered in time, and return these; fewer than ``limit`` are all.
+
+    Where a question was asked, it is said that it has expired.
+    """
     expired = []
     for approval_id, session_id in approvals.list_expired(tx, limit=limit):
         record = _locked(tx, approval_id, session_id)
         approval = expire(record.approval, now=tx.now)
         if record.state == "pending":
             _store(tx, record, approval, person_id=record.person_id)
+            _tell_expired(tx, record, ids=ids)
             expired.append(approval)
     return expired
 
@@ -74,3 +94,32 @@ def _store(tx: Tx, record: ApprovalRecord, approval: Approval, *, person_id: Per
         person_id=person_id,
     )
     feed.add_event(tx, record.session_id, "inbox", inbox_id)
+
+
+def _add_rule(tx: Tx, record: ApprovalRecord, *, pattern: str, scope: Scope) -> ApprovalRule:
+    rule = approval_rules.add_rule(
+        tx,
+        person_id=record.person_id,
+        session_id=record.session_id if scope == "session" else None,
+        tool=turns.get_step(tx, turn_id=record.turn_id, call_id=record.call_id).name,
+        pattern=pattern,
+        approval_id=record.id,
+    )
+    feed.add_personal_event(tx, record.person_id, "rule", rule.id)
+    return rule
+
+
+def _tell_expired(tx: Tx, record: ApprovalRecord, *, ids: Ids) -> None:
+    turn = turns.get_turn(tx, record.turn_id)
+    if turn.state != "waiting" or turn.origin is None:
+        return  # nobody waits for it any more
+    told = outbox.add_delivery(
+        tx,
+        address=Address.of(turn.origin),
+        kind="notice",
+        parts=(TextPart(text=EXPIRED.format(number=record.id, question=record.question)),),
+        idempotency_key=ids.token(),
+        session_id=record.session_id,
+        turn_id=record.turn_id,
+    )
+    feed.add_event(tx, record.session_id, "delivery", told)

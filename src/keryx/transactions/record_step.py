@@ -7,7 +7,7 @@ only once; every call gets one result.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keryx.domain.approval import APPROVAL_LIFETIME
+from keryx.domain.approval import APPROVAL_LIFETIME, Question
 from keryx.domain.lease import Lease
 from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
@@ -119,27 +119,35 @@ def record_prompt(
     turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
 
 
-def ask_approval(tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str, question: str, ids: Ids) -> int:
-    """Ask the turn's person about a call, let go of the session, and wait; returns the approval's id."""
+def ask_approval(
+    tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str, question: Question | str, ids: Ids
+) -> int:
+    """Ask the turn's person about a call, let go of the session, and wait; returns the approval's id.
+
+    A question that is a text is put as it is, and no lasting yes can be given to it.
+    """
     turn = hold_turn(tx, lease, turn_id=turn_id)
     turns.get_step(tx, turn_id=turn_id, call_id=call_id)
     if turn.person_id is None or turn.origin is None:
         raise InvalidValue(f"Turn {turn_id} runs for nobody, so there is nobody to ask about {call_id!r}.")
+    expires_at = tx.now + APPROVAL_LIFETIME
     approval_id = approvals.add_approval(
         tx,
         session_id=lease.session_id,
         turn_id=turn_id,
         call_id=call_id,
         person_id=turn.person_id,
-        question=question,
-        expires_at=tx.now + APPROVAL_LIFETIME,
+        question=question if isinstance(question, str) else question.text,
+        covers=None if isinstance(question, str) else question.covers,
+        expires_at=expires_at,
     )
+    told = question if isinstance(question, str) else question.told(approval_id, expires_at=expires_at)
     turns.wait(tx, turn_id)
     asked = outbox.add_delivery(
         tx,
         address=Address.of(turn.origin),
         kind="question",
-        parts=(TextPart(text=question),),
+        parts=(TextPart(text=told),),
         idempotency_key=ids.token(),
         session_id=lease.session_id,
         turn_id=turn_id,

@@ -19,7 +19,7 @@ from keryx.domain.command import (
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.store.database import Tx
 from keryx.store.tables import access
-from keryx.transactions.command_handlers import conversations, duties, settings, state, transcript
+from keryx.transactions.command_handlers import approvals, conversations, duties, settings, state, transcript
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
@@ -91,8 +91,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "sethome": duties.sethome,
     "schedule": duties.schedule,
     "processes": state.processes,
-    "approve": duties.approve,
-    "deny": duties.deny,
+    "approve": approvals.approve,
+    "deny": approvals.deny,
     "attach": conversations.attach_conversation,
     "detach": conversations.detach_conversation,
     "link": duties.link,

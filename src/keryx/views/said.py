@@ -14,7 +14,8 @@ from keryx.domain.session_key import key_for
 from keryx.domain.source import Source
 from keryx.domain.turn import TurnId, TurnState
 from keryx.store.database import ReadTx
-from keryx.store.tables import inbox, keys, nodes, people, said, sessions, turns
+from keryx.store.tables import approvals, inbox, keys, nodes, people, said, sessions, turns
+from keryx.store.tables.approvals import OpenQuestion
 from keryx.store.tables.said import Heard, Spoken
 from keryx.views.turn import said_so_far
 
@@ -24,6 +25,7 @@ __all__ = [
     "HeldTurn",
     "Holder",
     "Look",
+    "OpenQuestion",
     "Place",
     "Since",
     "Spoken",
@@ -75,6 +77,8 @@ class HeldTurn:
     id: TurnId
     state: TurnState
     said: str
+    question: OpenQuestion | None = None
+    """What it waits for the owner, who is at the terminal, to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,4 +260,6 @@ def _hear(
 
 
 def _held(tx: ReadTx, turn: turns.Turn) -> HeldTurn:
-    return HeldTurn(id=turn.id, state=turn.state, said=said_so_far(tx, turn.id))
+    owner = people.find_owner(tx) if turn.state == "waiting" else None
+    question = None if owner is None else approvals.find_open(tx, turn_id=turn.id, person_id=owner.id)
+    return HeldTurn(id=turn.id, state=turn.state, said=said_so_far(tx, turn.id), question=question)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.domain.approval import ASK_USER, Approval, ApprovalId, ApprovalState
+from keryx.domain.approval_rule import Wish
 from keryx.domain.person import PersonId
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text
@@ -25,6 +26,10 @@ class ApprovalRecord(NamedTuple):
     answered_by: PersonId | None
     answered_at: Micros | None
     note: str | None
+    covers: str | None
+    """What a lasting yes reaches; None where none may be given."""
+    rule_id: int | None
+    """The lasting yes by which it was decided without asking."""
 
     @property
     def approval(self) -> Approval:
@@ -41,12 +46,44 @@ class ApprovalRecord(NamedTuple):
         )
 
 
-def add_approval(tx: Tx, *, question: str, expires_at: Micros, **about: str | int) -> ApprovalId:
+class OpenQuestion(NamedTuple):
+    """A question that waits for its answer."""
+
+    id: ApprovalId
+    text: str
+    tool: str
+    covers: str | None
+    expires_at: Micros
+
+
+def add_approval(
+    tx: Tx, *, question: str, expires_at: Micros, covers: str | None = None, **about: str | int
+) -> ApprovalId:
     """Put a question to a person and return its id.
 
     ``about`` are session_id, turn_id, call_id and person_id; nobody was asked about this call before.
     """
-    row = tx.row("approvals.add", question=clean_text(question), expires_at=expires_at, **about)
+    row = tx.row(
+        "approvals.add", question=clean_text(question), expires_at=expires_at, covers=covers, **about
+    )
+    assert row is not None
+    return ApprovalId(row[0])
+
+
+def add_allowed(tx: Tx, wish: Wish, *, rule_id: int, expires_at: Micros, **about: str | int) -> ApprovalId:
+    """Note that a call is allowed without asking, and by which rule; return the approval's id.
+
+    ``about`` are session_id, turn_id and person_id; nobody was asked about this call before.
+    """
+    row = tx.row(
+        "approvals.add_allowed",
+        call_id=wish.call_id,
+        question=clean_text(wish.question),
+        covers=wish.covers,
+        rule_id=rule_id,
+        expires_at=expires_at,
+        **about,
+    )
     assert row is not None
     return ApprovalId(row[0])
 
@@ -96,3 +133,9 @@ def find_answer(tx: ReadTx, *, turn_id: int, call_id: str) -> str | None:
     """Return in which words the question about a call was answered; None where it was not, or without words."""
     row = tx.row("approvals.find_answer", turn_id=turn_id, call_id=call_id)
     return None if row is None else row[0]
+
+
+def find_open(tx: ReadTx, *, turn_id: int, person_id: int) -> OpenQuestion | None:
+    """Return what a turn waits for a person to answer, or None."""
+    row = tx.row("approvals.find_open", turn_id=turn_id, person_id=person_id)
+    return None if row is None else OpenQuestion._make(row)

@@ -36,6 +36,10 @@ CHECKS: Final[dict[str, tuple[Rule, str]]] = {
     "invariants.out_of_order": ("I3", "turn {} replied after the reply to a later message"),
     "invariants.crossed_keys": ("I4", "key {} shows what was said to others, or what was deleted"),
     "invariants.crossed_replies": ("I4", "delivery {} goes to others than those it was said to"),
+    "invariants.crossed_rules": (
+        "I4",
+        "approval {} was given by somebody else's word, or by one for elsewhere",
+    ),
     "invariants.fallen_epochs": ("I5", "turn {} has an epoch out of order"),
     "invariants.two_turns": ("I5", "{} turns live at once"),
     "invariants.idle_leases": ("I5", "{} holds the session and runs no turn"),

@@ -7,6 +7,7 @@ from keryx.domain.source import Source
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, from_json, to_json
 from keryx.store.database import ReadTx, Row, Tx
+from keryx.store.tables import approval_rules
 
 
 class SessionRecord(NamedTuple):
@@ -163,8 +164,11 @@ def _place(row: Row | None) -> Place | None:
 
 
 def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:
-    """Close an open session; say whether it was open."""
-    return tx.run("sessions.close", session_id=session_id, reason=reason) == 1
+    """Close an open session, and end what was allowed for it; say whether it was open."""
+    if tx.run("sessions.close", session_id=session_id, reason=reason) != 1:
+        return False
+    approval_rules.drop_of_session(tx, session_id)
+    return True
 
 
 def reopen_session(tx: Tx, session_id: str) -> bool:

@@ -35,10 +35,11 @@ ORDER BY id DESC
 LIMIT :limit
 
 -- name: standing.list_questions
--- What a session waits for a person to allow, oldest first.
-SELECT id, question FROM approvals
-WHERE session_id = :session_id AND person_id = :person_id AND state = 'pending'
-ORDER BY id
+-- What a session waits for a person to allow, oldest first; a turn that was stopped waits for nothing.
+SELECT a.id, a.question
+FROM approvals a JOIN turns t ON t.id = a.turn_id
+WHERE a.session_id = :session_id AND a.person_id = :person_id AND a.state = 'pending' AND t.state = 'waiting'
+ORDER BY a.id
 
 -- name: standing.list_schedules
 -- A person's schedules that have not ended, oldest first.

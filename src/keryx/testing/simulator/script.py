@@ -73,6 +73,10 @@ class ScriptedTool:
         """Return what would be asked, were one of these tools to ask."""
         return f"{self._offer.name} {use.arguments}?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
+        """Return None: a lasting yes would cover every use."""
+        return None
+
 
 class ScriptedAgent:
     """Does what the messages say."""

@@ -47,6 +47,10 @@ class NoteTool:
         """Nobody is asked."""
         return f"May I note {use.text('token')}?"
 
+    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
+        """Return None: nobody is asked."""
+        return None
+
 
 class TortureAgent:
     """Answers whatever questions are open, all at once."""

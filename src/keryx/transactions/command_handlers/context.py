@@ -86,3 +86,9 @@ def span(micros: Micros) -> str:
 def ago(then: Micros, *, now: Micros) -> str:
     """Return how long ago something was."""
     return f"{span(max(0, now - then))} ago"
+
+
+def number_of(text: str) -> int | None:
+    """Return the number that a text is, or None."""
+    # Longer ones are no numbers of ours, and databases refuse them.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

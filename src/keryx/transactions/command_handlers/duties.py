@@ -1,7 +1,6 @@
-"""``/schedule``, ``/approve``, ``/deny``, ``/sethome``, ``/link``, ``/pair``: what people allow and arrange."""
+"""``/schedule``, ``/sethome``, ``/link``, ``/pair``: what people allow and arrange."""
 
 from keryx.domain.access import parse_pairing_code
-from keryx.domain.approval import ApprovalId, Decided, NotAsked, TooLate, Verdict
 from keryx.domain.message import TextPart
 from keryx.domain.route import ORIGIN, Address
 from keryx.domain.schedule_plan import NAME_CHARACTERS_MAX, SchedulePlan
@@ -12,11 +11,11 @@ from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     ago,
+    number_of,
     say,
     shortly,
     span,
 )
-from keryx.transactions.decide_approval import decide_approval
 from keryx.transactions.link_accounts import (
     AlreadyLinked,
     LinkBlocked,
@@ -96,47 +95,12 @@ def _add_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
 
 
 def _remove_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
-    number = _number(text)
+    number = number_of(text)
     if number is None:
         return say(context, "Say which: /schedule remove <number>. /schedule lists them.")
     outcome = end_schedule(tx, number, person_id=context.person.id)
     end = "had ended already" if isinstance(outcome, HasEnded) else "will not run again"
     return say(context, f"{shortly(outcome.schedule.name)!r} {end}.")
-
-
-def approve(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Allow what the agent asked for."""
-    return _decide(tx, context, arguments, "approved")
-
-
-def deny(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Refuse what the agent asked for."""
-    return _decide(tx, context, arguments, "denied")
-
-
-def _decide(tx: Tx, context: CommandContext, arguments: str, verdict: Verdict) -> CommandOutcome:
-    number = _number(arguments)
-    if number is None:
-        waiting = standing.list_questions(tx, context.session_id, person_id=context.person.id)
-        if len(waiting) != 1 or arguments:
-            return say(context, _questions(waiting))
-        number = waiting[0].id
-    match decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id):
-        case Decided():
-            return say(context, "Allowed." if verdict == "approved" else "Refused.")
-        case NotAsked():
-            return say(context, "That question was not put to you.")
-        case TooLate():
-            return say(context, "That question has expired; the agent was told so.")
-        case already:
-            return say(context, f"That was {already.approval.state} already.")
-
-
-def _questions(waiting: list[standing.Question]) -> str:
-    if not waiting:
-        return "Nothing waits for your answer here."
-    lines = [f"{question.id}. {shortly(question.text)}" for question in waiting]
-    return "\n".join([*lines, "Give the number of one: /approve <number> or /deny <number>."])
 
 
 def sethome(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
@@ -178,7 +142,7 @@ def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             return say(context, _requests(standing.list_requests(tx), now=tx.now))
         case "approve" if rest:
             return _approve_pairing(tx, context, rest)
-        case "deny" if _number(rest) is not None:
+        case "deny" if number_of(rest) is not None:
             return _deny_pairing(tx, context, int(rest))
         case _:
             return say(context, PAIR_USAGE)
@@ -196,7 +160,7 @@ def _requests(waiting: list[standing.Request], *, now: int) -> str:
 
 
 def _approve_pairing(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
-    number = _number(text)
+    number = number_of(text)
     request = parse_pairing_code(text) if number is None else number
     match approve_pairing(tx, request, by=context.person.id):
         case PairingApproved(person=person, pairing=pairing):
@@ -225,8 +189,3 @@ def _wrong_code(wrong: WrongCode, *, now: int) -> str:
     if wrong.locked_until is None:
         return "That code is not good: check it, or get a new one."
     return f"Too many wrong codes: try again in {span(wrong.locked_until - now)}."
-
-
-def _number(text: str) -> int | None:
-    # Longer ones are no numbers of ours, and databases refuse them.
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

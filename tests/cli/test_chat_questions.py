@@ -1,0 +1,107 @@
+"""A question of the agent at the terminal: one letter answers it, at once, after a restart, and after ``--print``."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from keryx.agents.guide import Guide
+from keryx.cli.chat_print import WAITS, print_answer
+from keryx.cli.chat_question import answer_for, offer
+from keryx.domain.approval import ASK_USER, ApprovalId
+from keryx.store.database import Database
+from keryx.store.opening import open_database
+from keryx.tools.state import state_tools
+from keryx.tools.tool import Toolbox
+from keryx.views.invariants import check_invariants
+from keryx.views.said import OpenQuestion
+from tests.cli.runner import make_desk
+from tests.cli.test_chat_here import sitting
+
+OFFERED = "y once, s in this conversation, a always (every use of remember), n no"
+QUESTION = OpenQuestion(ApprovalId(7), "May I?", "terminal", "git *", 0)
+
+
+@pytest.fixture
+async def store(store_address: str) -> AsyncIterator[Database]:
+    database = open_database(store_address)
+    yield database
+    assert await database.read(check_invariants) == []
+    await database.close()
+
+
+async def test_one_letter_answers_and_a_lasting_one_makes_the_next_run_unasked(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+        await at.person.sees("Somebody answers here.")
+        at.person.enter("remember that I like tea")
+        await at.person.sees("May I keep this note for later? 'I like tea'")
+        await at.person.sees(OFFERED)
+        at.person.enter("n")
+        await at.person.sees("Refused.")
+        await at.person.sees("did not allow it")
+        at.person.enter("remember that I like milk")
+        await at.person.sees("This is question 2.")
+        await at.person.sees(OFFERED)
+        at.person.enter("S")
+        await at.person.sees("from now on in this conversation: every use of remember.")
+        await at.person.sees("Kept.")
+        at.person.enter("remember that I like figs")
+        await at.person.sees("Kept.", times=2)
+        # With nothing waiting, a letter is only a letter.
+        at.person.enter("y")
+        await at.person.sees("No model answers here")
+        at.person.enter("/memory")
+        await at.person.sees("I like figs", times=2)
+        await at.leave()
+        assert at.person.text.count("May I keep this note for later?") == 2
+
+
+async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
+    store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toolbox = Toolbox(state_tools(store))
+    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like tea") == WAITS
+    session_id = capsys.readouterr().err.split()[-1]
+    async with sitting(make_desk(store), Guide(), monkeypatch, resume=session_id) as at:
+        await at.person.sees("May I keep this note for later? 'I like tea'")
+        await at.person.sees(OFFERED)
+        await at.leave()
+    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+        await at.person.sees("May I keep this note for later? 'I like tea'")
+        await at.person.sees(OFFERED)
+        at.person.enter("a")
+        await at.person.sees("from now on everywhere: every use of remember.")
+        await at.person.sees("Kept.")
+        await at.leave()
+    toolbox = Toolbox(state_tools(store))
+    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like figs") == 0
+    assert capsys.readouterr().out == "Kept.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("y", "/approve 7"),
+        (" Yes ", "/approve 7"),
+        ("s", "/approve 7 session"),
+        ("a", "/approve 7 always"),
+        ("n", "/deny 7"),
+        ("no", "/deny 7"),
+        ("yes, but {why}?", "yes, but {why}?"),
+    ],
+)
+def test_a_letter_stands_for_the_answer_to_the_question_that_is_seen(typed: str, said: str) -> None:
+    assert answer_for(typed, QUESTION) == said
+    assert answer_for(typed, None) == typed
+    assert answer_for(typed, QUESTION._replace(tool=ASK_USER)) == typed
+
+
+def test_the_line_below_offers_only_what_can_be_answered() -> None:
+    assert (
+        offer(QUESTION)
+        == "Waiting for your word: y once, s in this conversation, a always (terminal: git *), n no"
+    )
+    assert offer(QUESTION._replace(covers=None)) == "Waiting for your word: y once, n no"
+    assert offer(QUESTION._replace(tool=ASK_USER)) == "Waiting for your answer"
+    assert offer(None) == "Waiting for a word that is not yours to give"
