@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keryx.domain.approval import APPROVAL_LIFETIME
+from keryx.domain.gauge import Gauge
 from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.route import Address
@@ -109,6 +110,12 @@ def record_prompt(
     """Note by content what exactly the turn ran with."""
     hold_turn(tx, lease, turn_id=turn_id)
     turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
+
+
+def record_gauge(tx: Tx, lease: Lease, *, turn_id: TurnId, gauge: Gauge) -> None:
+    """Note what the turn's last question was made of."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    turns.set_gauge(tx, turn_id, gauge)
 
 
 def ask_approval(tx: Tx, lease: Lease, *, turn_id: TurnId, call_id: str, question: str, ids: Ids) -> int:

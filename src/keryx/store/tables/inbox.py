@@ -4,7 +4,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.domain.busy import BusyMode, Waiting
-from keryx.domain.inbox import FLUSH_PLATFORM, Fate, InboxKind, InboxState
+from keryx.domain.inbox import COMPRESS_PLATFORM, FLUSH_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
 from keryx.store.codec import clean_text, from_json, to_json
@@ -42,6 +42,11 @@ class InboxItem(NamedTuple):
     def is_flush(self) -> bool:
         """Whether Keryx itself asks for memory to be flushed."""
         return self.platform == FLUSH_PLATFORM
+
+    @property
+    def is_compress(self) -> bool:
+        """Whether a person asks for a summary."""
+        return self.platform == COMPRESS_PLATFORM
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -3,6 +3,7 @@
 from typing import NamedTuple, TypedDict, Unpack
 
 from keryx.clock import Micros
+from keryx.domain.gauge import Gauge
 from keryx.domain.lease import Lease
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
@@ -102,6 +103,28 @@ def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, too
         prompt_hash=prompt_hash,
         tools_hash=tools_hash,
     )
+
+
+def set_gauge(tx: Tx, turn_id: int, gauge: Gauge) -> None:
+    """Note what the turn's last question was made of."""
+    tx.run(
+        "turns.set_gauge",
+        turn_id=turn_id,
+        window=gauge.window,
+        system=gauge.system,
+        tools=gauge.tools,
+        history=gauge.history,
+        attachments=gauge.attachments,
+    )
+
+
+def find_gauge(tx: ReadTx, session_id: str) -> Gauge | None:
+    """Return what the last question of a session was made of, or None."""
+    row = tx.row("turns.find_gauge", session_id=session_id)
+    if row is None:
+        return None
+    window, system, tools, history, attachments = row
+    return Gauge(window=window, system=system, tools=tools, history=history, attachments=attachments)
 
 
 def request_stop(tx: Tx, session_id: str) -> bool:

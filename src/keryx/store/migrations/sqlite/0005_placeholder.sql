@@ -1,0 +1,2 @@
+-- compatible: 2
+-- A place that the migration of another branch takes; remove this file when that one is merged.
