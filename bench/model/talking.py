@@ -6,7 +6,7 @@ handed on. Both ask in turn, so that a slow moment of the machine falls on both.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,13 +15,14 @@ from openai import AsyncOpenAI
 
 from bench.gateway.load import Place
 from bench.model.provider import MODEL, TOOL, variables
-from keryx.agents.agent import Agent, Answer, Asked, Brief, Stage, StepDone, ToolOffer
+from keryx.agents.agent import Agent, Answer, Asked, Brief, Said, Stage, StepDone, ToolOffer
 from keryx.agents.calling import Access
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelAgent, ModelChoice
 from keryx.app import open_system
 from keryx.clock import SECOND, SystemClock
 from keryx.config_load import load_config
+from keryx.domain.cover import Summary
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import NewMessage
 from keryx.gateway.supervisor import Gateway
@@ -148,6 +149,12 @@ class Quiet:
 
     async def act(self, step: NewMessage) -> StepDone:
         raise AssertionError(f"nothing is called here: {step}")
+
+    async def reread(self) -> Sequence[Said]:
+        return ()
+
+    async def cover(self, summary: Summary) -> bool:
+        raise AssertionError(f"nothing is long here: {summary}")
 
 
 class Talk:

@@ -145,7 +145,13 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     """Return the model agent, behind which the guide answers where no model is chosen."""
     models = configuration.models
     agent = ModelAgent(
-        ModelChoice(model=models.default, by_platform=models.by_platform, fallbacks=models.fallbacks),
+        ModelChoice(
+            model=models.default,
+            by_platform=models.by_platform,
+            fallbacks=models.fallbacks,
+            context_tokens=models.context_tokens,
+            context_tokens_of=models.context_tokens_of,
+        ),
         Access(variables=models.variables, timeout_seconds=models.timeout_seconds),
         otherwise=Guide(),
         clock=SystemClock(),

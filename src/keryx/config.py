@@ -87,6 +87,10 @@ class ModelsSettings:
     """Who is asked in turn where the chosen one does not answer."""
     timeout_seconds: int = 120
     """How long a model may be silent."""
+    context_tokens: int | None = None
+    """How much a model reads and writes at most; None where that is known, or taken to be 128,000."""
+    context_tokens_of: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """The same of single models."""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """The providers' own keys and addresses, from the environment and the profile's ``.env``."""
 

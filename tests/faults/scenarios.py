@@ -8,6 +8,7 @@ from keryx.domain.access import Grant
 from keryx.domain.approval_rule import Wish
 from keryx.domain.archive import Archive, MessageLine, SessionLine
 from keryx.domain.command import ParsedCommand, parse_command
+from keryx.domain.gauge import Gauge
 from keryx.domain.long_result import LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, text_message
 from keryx.domain.outbox import Rejected, Sent
@@ -28,6 +29,7 @@ from keryx.transactions import (
     begin_turn,
     branch_session,
     change_session,
+    compress_session,
     cover_messages,
     cut_session,
     decide_approval,
@@ -192,6 +194,14 @@ def _delegate(tx: Tx, world: World, ids: Ids) -> object:
     )
 
 
+def _finish_compress(tx: Tx, world: World, ids: Ids) -> object:
+    begun = begin_turn.begin_turn(tx, holder="h", session_id=world.talk)
+    assert begun is not None
+    assert begun.purpose == "compress"
+    reply = finish_turn.Reply(message=None, notice="done")
+    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=ids)
+
+
 SCENARIOS: dict[str, Scenario] = {
     # -------------------------------------------------------------------------------- messages and turns
     "accept_message.accept_message": _accept("hello"),
@@ -266,6 +276,12 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
         tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt="p", tools="t"
+    ),
+    "record_step.record_gauge": lambda tx, w, _ids: record_step.record_gauge(
+        tx,
+        w.running.lease,
+        turn_id=w.running.turn_id,
+        gauge=Gauge(window=9, system=1, tools=1, history=1, attachments=1),
     ),
     "record_step.ask_approval": lambda tx, w, ids: record_step.ask_approval(
         tx, w.running.lease, turn_id=w.running.turn_id, call_id="c", question="?", ids=ids
@@ -437,6 +453,23 @@ SCENARIOS: dict[str, Scenario] = {
     "branch_session.fork": lambda tx, w, ids: branch_session.fork(tx, ids, w.talk, person=w.ana, at=2),
     "cover_messages.cover": lambda tx, w, _ids: cover_messages.cover(
         tx, w.talk, replace(SUMMARY, last_seq=4), person_id=w.ana.id
+    ),
+    "cover_messages.cover_held": lambda tx, w, _ids: cover_messages.cover_held(
+        tx,
+        w.running.lease,
+        replace(SUMMARY, last_seq=1),
+        turn_id=w.running.turn_id,
+        person_id=_owner_of(tx, w.running.lease.session_id),
+    ),
+    "cover_messages.uncover_last": lambda tx, w, _ids: cover_messages.uncover_last(
+        tx, w.talk, person_id=w.ana.id
+    ),
+    "compress_session.compress_session": lambda tx, w, ids: compress_session.compress_session(
+        tx, w.talk, focus="tea", person_id=w.ana.id, source=dm(), ids=ids
+    ),
+    "finish_turn.finish_turn: compress": _after(
+        _accept("/compress"),
+        _finish_compress,
     ),
     "cover_messages.uncover": lambda tx, w, _ids: cover_messages.uncover(
         tx, w.talk, w.cover_no, person_id=w.ana.id

@@ -114,12 +114,12 @@ async def test_commands_that_wait_are_answered_whatever_they_are(
     for number in range(12):
         await play.exchange(f"word number {number}")
     before = len(await play.said())
-    for text in ("/search word", "/compress", "/search nothing-like-it", "/platforms"):
+    for text in ("/search word", "/compress preview", "/search nothing-like-it", "/platforms"):
         await play.accept(text)
     assert await answer_waiting(desk) == 4
     texts = [text for _, text in await play.said()][before:]
     assert "There is more; search with more words." in texts[0]
-    assert texts[1].startswith("/compress comes with the model agent")
+    assert texts[1].startswith("16 messages, about ")
     assert texts[2].startswith("Nothing found.")
     assert texts[3].startswith("Connected now:")
     await play.accept("/search again", ref="again")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from keryx.clock import Micros
-from keryx.domain.cover import Cover
+from keryx.domain.cover import Cover, Summary
+from keryx.domain.gauge import Gauge
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, ToolResultPart
 from keryx.domain.person import Role
@@ -50,6 +51,8 @@ class Brief:
     """Of the person it speaks with."""
     model: str | None = None
     model_settings: ModelSettings | None = None
+    focus: str | None = None
+    """What a person who asks for a summary wants it to dwell on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,8 @@ class Asked:
     model: str
     prompt: str
     tools: str
+    gauge: Gauge | None = None
+    """How full its context was; None before it answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,12 @@ class Stage(Protocol):
     async def act(self, step: NewMessage) -> StepDone:
         """Carry out the calls of an assistant's message, which is stored before any of them starts."""
 
+    async def reread(self) -> Sequence[Said]:
+        """Return what a model reads of the conversation now, the steps of this turn included."""
+
+    async def cover(self, summary: Summary) -> bool:
+        """Let a summary stand for a range of what ``reread`` returned; say whether it does."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -92,6 +103,8 @@ class Answer:
 
     message: NewMessage | None
     silent: bool = False
+    notice: str | None = None
+    """What is told where it was asked, and is no part of the conversation."""
 
 
 class AgentFailed(KeryxError):

@@ -46,14 +46,24 @@ class CallFailed(Exception):
     """A model did not answer."""
 
     def __init__(
-        self, reason: str, *, may_pass: bool = False, retry_after: Micros | None = None, heard: bool = False
+        self,
+        reason: str,
+        *,
+        may_pass: bool = False,
+        retry_after: Micros | None = None,
+        heard: bool = False,
+        too_long: bool = False,
     ) -> None:
-        """Say why, in words a person can read: ``may_pass`` if trying again can help, ``heard`` if part of it came."""
+        """Say why, in words a person can read: ``may_pass`` if trying again can help, ``heard`` if part of it came.
+
+        ``too_long`` is what was asked where a shorter question could be answered.
+        """
         super().__init__(reason)
         self.reason = reason
         self.may_pass = may_pass
         self.retry_after = retry_after
         self.heard = heard
+        self.too_long = too_long
 
 
 class Caller(Protocol):
@@ -64,6 +74,9 @@ class Caller(Protocol):
 
     async def prepare(self, model: str) -> None:
         """Load what the model needs; raise ``CallFailed`` where it cannot be asked."""
+
+    async def window(self, model: str) -> int | None:
+        """Return how many tokens a model reads and writes at most; None where that is not known."""
 
     async def close(self) -> None:
         """Let go of connections."""

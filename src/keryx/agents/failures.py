@@ -23,7 +23,7 @@ _SENTENCES: Final[tuple[_Sentence, ...]] = (
     ((wrong.ModelNotFoundError,), "{provider} knows no model {name}. {hint}", False),
     (
         (wrong.ModelContextWindowExceededError,),
-        "this conversation is too long for {model}. /new starts a fresh one, /model chooses one that reads more.",
+        "this conversation is too long for {model}, even summarised. /new starts a fresh one, /model chooses another.",
         False,
     ),
     ((wrong.ModelQuotaExceededError,), QUOTA, False),
@@ -58,6 +58,7 @@ def failure_of(error: Exception, model: str, *, heard: bool, hint: str) -> CallF
         may_pass=may_pass,
         retry_after=None if retry_after is None else max(0, round(retry_after * SECOND)),
         heard=heard,
+        too_long=isinstance(error, wrong.ModelContextWindowExceededError),
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from keryx.agents.agent import Answer, Brief, Said, Stage
+from keryx.agents.compacting import Compactor, told
+from keryx.domain.compaction import WINDOW_TOKENS
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, ToolResultPart, text_of
 
@@ -22,7 +24,7 @@ ABILITIES: Final = (
     "Ask me about your sessions, schedules, processes or platforms, tell me to search for something, or to remember "
     "something (I will ask you first)."
 )
-SILENT_PURPOSES: Final = ("flush", "title", "compress")
+SILENT_PURPOSES: Final = ("flush", "title")
 
 _Intent = tuple[str, dict[str, JsonValue], str]
 """A tool, its arguments, and what is said before it is called."""
@@ -49,6 +51,11 @@ class Guide:
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer what was asked last; a call whose result is there already is not made again."""
+        if brief.purpose == "compress":
+            made = await Compactor(stage, window=WINDOW_TOKENS, asking=None).by_hand(
+                brief.messages, focus=brief.focus
+            )
+            return Answer(message=None, notice=told(made))
         if brief.purpose in SILENT_PURPOSES:
             return Answer(message=None, silent=True)
         asked, results = _asked(brief.messages)

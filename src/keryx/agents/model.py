@@ -15,8 +15,10 @@ from typing import Final
 
 from keryx.agents.agent import Agent, AgentFailed, Answer, Asked, Brief, Said, Stage
 from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
+from keryx.agents.compacting import Compactor, told
 from keryx.agents.offline import WithOffline
 from keryx.clock import SECOND, Clock, Micros
+from keryx.domain.compaction import WINDOW_TOKENS
 from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
 from keryx.domain.prompt import context_block
@@ -61,6 +63,10 @@ class ModelChoice:
     model: str | None = None
     by_platform: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Sequence[str] = ()
+    context_tokens: int | None = None
+    """How much a model reads and writes, as the owner says; None where the packages know better."""
+    context_tokens_of: Mapping[str, int] = field(default_factory=dict)
+    """The same of single models, by ``provider:name``."""
 
     def models_for(self, brief: Brief) -> list[str]:
         """Return the models to ask, in this order; none where nothing was chosen."""
@@ -102,11 +108,13 @@ class ModelAgent:
         models = self._choice.models_for(brief)
         if not models:
             return await self._otherwise.run(brief, stage)
+        if brief.purpose == "compress":
+            return await self._compress(models, brief, stage)
         is_silent = brief.purpose in SILENT_PURPOSES
         if is_silent and not (brief.purpose == "flush" and brief.tools):
             return Answer(message=None, silent=True)
         listener = _Deaf() if is_silent else stage
-        answer = await self._converse(models, await self._question(brief), stage, listener)
+        answer = await self._converse(models, brief, stage, listener)
         return Answer(message=None if is_silent else answer, silent=is_silent)
 
     async def warm_up(self) -> None:
@@ -124,17 +132,22 @@ class ModelAgent:
         await self._otherwise.close()
 
     async def _converse(
-        self, models: Sequence[str], question: Question, stage: Stage, listener: Listener
+        self, models: Sequence[str], brief: Brief, stage: Stage, listener: Listener
     ) -> NewMessage:
         """Ask, act and ask again, until there is an answer without calls."""
+        question, room = await self._question(brief), await self._room(models, brief, stage)
+        acted: list[NewMessage] = []
         for number in range(STEPS_MAX + 1):
             question = replace(question, may_call=number < STEPS_MAX)
+            question = await room.fit(question)
             # Before and not after: a turn that is stopped, fails or dies ran with it too.
             await stage.note_model(_asked(models[0], question))
-            model, answer = await self._ask(models, question, listener)
-            if model != models[0]:
-                await stage.note_model(_asked(model, question))
-            said = _with_own_ids(answer, question.spoken)
+            question, model, answer = await self._ask_fitting(models, question, listener, room)
+            gauge = await room.gauge(question, counted=answer.input_tokens, answered=answer.output_tokens)
+            await stage.note_model(replace(_asked(model, question), gauge=gauge))
+            # A summary may stand for steps of this turn, whose ids are taken all the same.
+            said = _with_own_ids(answer, [*acted, *question.spoken])
+            acted.append(said)
             if not any(isinstance(part, ToolCallPart) for part in said.parts):
                 return said
             if not question.may_call:
@@ -148,12 +161,25 @@ class ModelAgent:
             )
         raise AgentFailed(TOO_MANY_STEPS)
 
+    async def _ask_fitting(
+        self, models: Sequence[str], question: Question, listener: Listener, room: Compactor
+    ) -> tuple[Question, str, NewMessage]:
+        """Ask with what fits into the model's context; return also what was asked in the end."""
+        while True:
+            try:
+                return question, *await self._ask(models, question, listener)
+            except CallFailed as failure:  # it is too long all the same
+                shorter = await room.tighten(question)
+                if shorter is None:
+                    raise AgentFailed(failure.reason) from failure
+                question = shorter
+
     async def _ask(
         self, models: Sequence[str], question: Question, listener: Listener
     ) -> tuple[str, NewMessage]:
         """Ask one model after the other, and those that may yet answer again, as long as there is patience.
 
-        Returns who answered, and the answer.
+        Returns who answered, and the answer; raises ``CallFailed`` for a question that is too long.
         """
         caller = await self._load()
         failed: dict[str, CallFailed] = {}
@@ -170,12 +196,36 @@ class ModelAgent:
                         # What was shown cannot be unsaid here; the turn as a whole can begin again.
                         again = (failure.retry_after or CUT_RETRY) if failure.may_pass else None
                         raise AgentFailed(failure.reason, retry_after=again) from failure
+                    if failure.too_long:
+                        raise
                     failed[model] = failure
             wait = min((each.retry_after or pause for each in failed.values() if each.may_pass), default=None)
             if wait is None or self._clock.monotonic() + wait > ends_at:
                 raise AgentFailed(_told(failed), retry_after=wait)
             await self._sleep(wait / SECOND)
             pause *= 2
+
+    async def _compress(self, models: Sequence[str], brief: Brief, stage: Stage) -> Answer:
+        """Have what came before summarised because a person asks for it; they are told what came of it."""
+        room = await self._room(models, brief, stage)
+        made = await room.by_hand(brief.messages, focus=brief.focus)
+        question = replace(await self._question(brief), spoken=await stage.reread())
+        gauge = await room.gauge(question)
+        await stage.note_model(replace(_asked(models[0], question), gauge=gauge))
+        return Answer(message=None, notice=told(made))
+
+    async def _room(self, models: Sequence[str], brief: Brief, stage: Stage) -> Compactor:
+        choice, caller = self._choice, await self._load()
+        window = choice.context_tokens_of.get(models[0]) or choice.context_tokens
+
+        async def ask_once(question: Question) -> tuple[str, NewMessage] | None:
+            for model in models:
+                with suppress(CallFailed):
+                    return model, await caller.ask(model, question, _Deaf())
+            return None
+
+        window = window or await caller.window(models[0]) or WINDOW_TOKENS
+        return Compactor(stage, window=window, asking=ask_once, settings=brief.model_settings)
 
     async def _media(self, spoken: Sequence[Said | NewMessage]) -> Mapping[str, bytes]:
         """Return the contents that messages show, as far as they are there."""

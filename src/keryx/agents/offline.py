@@ -185,6 +185,10 @@ class WithOffline:
         _check_name(model)
         self._process.check()
 
+    async def window(self, model: str) -> int | None:
+        """Return how many tokens a provider's model reads; the offline one is given what fits, without a summary."""
+        return None if is_offline(model) else await self._providers.window(model)
+
     async def close(self) -> None:
         """Let go of connections, and end the process."""
         await self._providers.close()

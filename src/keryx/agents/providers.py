@@ -59,6 +59,13 @@ class Providers:
         """Load what the model needs; raise ``CallFailed`` where it cannot be asked."""
         await self._model(model)
 
+    async def window(self, model: str) -> int | None:
+        """Return how many tokens the model reads and writes at most, if the packages know it."""
+        try:
+            return (await self._model(model)).profile.get("context_window")
+        except CallFailed:
+            return None  # who asks it is told why
+
     async def close(self) -> None:
         """Let go of connections."""
         self._models.clear()

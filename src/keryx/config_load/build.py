@@ -80,11 +80,17 @@ def _models(reading: Reading, variables: Mapping[str, str]) -> ModelsSettings:
         found.named.chosen or "": reading.of(table.MODELS_ON, found.named.chosen)
         for found in reading.chosen(table.MODELS_ON)
     }
+    windows = {
+        found.named.chosen or "": reading.of(table.MODELS_CONTEXT_OF, found.named.chosen)
+        for found in reading.chosen(table.MODELS_CONTEXT_OF)
+    }
     return ModelsSettings(
         default=reading.of(table.MODEL),
         by_platform=MappingProxyType({name: model for name, model in by_platform.items() if model}),
         fallbacks=reading.of(table.MODELS_FALLBACKS),
         timeout_seconds=reading.of(table.MODELS_TIMEOUT),
+        context_tokens=reading.of(table.MODELS_CONTEXT),
+        context_tokens_of=MappingProxyType({name: tokens for name, tokens in windows.items() if tokens}),
         variables=MappingProxyType(dict(variables)),
     )
 

@@ -69,6 +69,19 @@ MODELS_TIMEOUT = Setting(
     default=_MODELS.timeout_seconds,
     help="How long a model may be silent, before its first word and after any other.",
 )
+MODELS_CONTEXT = Setting(
+    name="models.context_tokens",
+    read=optional(whole(1_000, 100_000_000)),
+    default=_MODELS.context_tokens,
+    help="How many tokens a model reads and writes at most; `none` for what is known of it, else 128,000.",
+)
+MODELS_CONTEXT_OF: Setting[int | None] = Setting(
+    name="models.context_tokens_of.<model>",
+    read=whole(1_000, 100_000_000),
+    default=None,
+    chosen=readers.model_name,
+    help="The same of one model, written `provider:name`, which wins.",
+)
 TIMEZONE = Setting(
     name="timezone", read=readers.zone, default=_RESET.zone, help="The IANA time zone of hours and dates."
 )
@@ -233,6 +246,7 @@ WEBHOOK_SECRET = Setting(
 
 TABLE: tuple[Setting[Any], ...] = (
     *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT),
+    *(MODELS_CONTEXT, MODELS_CONTEXT_OF),
     *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),

@@ -104,10 +104,17 @@ class CoverLine:
     created_at: Micros
     focus: str | None = None
     dropped_at: Micros | None = None
+    model: str | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.first_seq <= self.last_seq or self.tokens_after >= self.tokens_before:
             raise InvalidValue(f"cover {self.no}: it must cover something, and be smaller than that")
+        if min(self.input_tokens, self.cached_tokens, self.output_tokens, self.cost_micros) < 0:
+            raise InvalidValue(f"cover {self.no}: counts begin at 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

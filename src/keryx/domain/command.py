@@ -71,7 +71,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(name="undo", arguments="[turns]", least="guest", help="Take back the last turn, or several."),
     Command(name="redo", least="guest", help="Go back to what was undone."),
     Command(name="fork", help="Go on from here in a new conversation."),
-    Command(name="compress", arguments="[focus]", help="Summarise what came before, to make room."),
+    Command(
+        name="compress",
+        arguments="[focus | preview | undo]",
+        help="Summarise what came before, to make room.",
+    ),
     Command(name="stop", least="guest", help="Stop the running turn."),
     Command(name="status", least="guest", help="Show what is going on here."),
     Command(name="usage", help="Show tokens and cost."),

@@ -15,6 +15,36 @@ from keryx.errors import InvalidValue
 CoverRefusal = Literal["empty", "not_smaller", "not_on_path", "overlaps"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryCost:
+    """What the model that wrote a summary used; ``model`` is None where none did."""
+
+    model: str | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_micros: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A text for the messages ``first_seq`` to ``last_seq``, and what the model would read before and after."""
+
+    first_seq: int
+    last_seq: int
+    text: str
+    tokens_before: int
+    tokens_after: int
+    focus: str | None = None
+    cost: SummaryCost = SummaryCost()
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise InvalidValue(
+                f"the summary of {self.first_seq} to {self.last_seq} says nothing; give it a text"
+            )
+
+
 class HasSeq(Protocol):
     """Anything with a place in a transcript."""
 
@@ -41,6 +71,7 @@ class Cover:
     focus: str | None = None
     created_at: Micros = 0
     dropped_at: Micros | None = None
+    cost: SummaryCost = SummaryCost()
 
     def __post_init__(self) -> None:
         if not 1 <= self.first_seq <= self.last_seq:

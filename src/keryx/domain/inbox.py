@@ -24,6 +24,8 @@ ATTEMPTS_MAX: Final = 3
 
 FLUSH_PLATFORM: Final = "flush"
 """Where the refs of Keryx's own requests to flush memory are unique; such an item is no message of anybody."""
+COMPRESS_PLATFORM: Final = "compress"
+"""The same of a person's requests to summarise, which stand in no transcript."""
 
 _NEXT_STATES: Final[dict[InboxState, frozenset[InboxState]]] = {
     # A command is done in the transaction that accepts it; a waiting message can be cancelled.

@@ -1,18 +1,25 @@
 """Commands that only a running surface can answer: they wait in the inbox until one does, also over a crash."""
 
 from keryx.domain.command import ParsedCommand, parse_command
+from keryx.domain.compaction import KEPT_TURNS, WINDOW_TOKENS, plan_by_hand
 from keryx.domain.message import text_of
 from keryx.gateway.desk import Desk
 from keryx.gateway.log import concerning, log_of
 from keryx.store.database import ReadTx
 from keryx.transactions.answer_command import answer_command
+from keryx.views.gauge import show_gauge
 from keryx.views.nodes import list_platforms
 from keryx.views.search import SearchResult, search
+from keryx.views.transcript import model_messages
 from keryx.views.turn import WaitingCommand, audience_at, list_commands
 
 HITS_SHOWN = 8
 SESSIONS_SHOWN = 5
-NOT_YET = "/{name} comes with the model agent; there is none yet."
+NOTHING_TO_COVER = f"There is too little to summarise: the last {KEPT_TURNS} turns stay as they are."
+PREVIEW = (
+    "{count:,} messages, about {before:,} tokens (numbers {first} to {last}), would become a summary of at most about "
+    "{after:,} tokens; what was said after them stays as it is. /compress does it."
+)
 
 _log = log_of("commands")
 
@@ -43,8 +50,8 @@ def _reply(tx: ReadTx, command: WaitingCommand) -> str:
             return _search(tx, command, parsed.arguments)
         case "platforms":
             return "\n".join(["Connected now:", *list_platforms(tx)])
-        case name:
-            return NOT_YET.format(name=name)
+        case _:
+            return _preview(tx, command)
 
 
 def _search(tx: ReadTx, command: WaitingCommand, text: str) -> str:
@@ -58,6 +65,23 @@ def _search(tx: ReadTx, command: WaitingCommand, text: str) -> str:
         audience_id=audience_at(tx, command.source, command.session_id),
     )
     return show_hits(found)
+
+
+def _preview(tx: ReadTx, command: WaitingCommand) -> str:
+    """Say what ``/compress`` would do."""
+    assert command.person_id is not None, "a command is somebody's"
+    gauge = show_gauge(tx, command.session_id, person_id=command.person_id)
+    items = model_messages(tx, command.session_id, person_id=command.person_id)
+    plan = plan_by_hand(items, window=WINDOW_TOKENS if gauge is None else gauge.window)
+    if plan is None:
+        return NOTHING_TO_COVER
+    return PREVIEW.format(
+        count=plan.message_count,
+        before=plan.tokens,
+        first=plan.first_seq,
+        last=plan.last_seq,
+        after=plan.summary_tokens,
+    )
 
 
 def show_hits(found: SearchResult) -> str:

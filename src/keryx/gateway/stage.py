@@ -13,28 +13,32 @@ from keryx.agents.agent import Asked, Brief, StepDone
 from keryx.clock import SECOND, Micros
 from keryx.domain.approval import ASK_USER, Question
 from keryx.domain.approval_rule import Wish, coverage
+from keryx.domain.cover import Cover, Summary
 from keryx.domain.json_value import JsonValue, leaves
 from keryx.domain.long_result import long_result
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
+from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, ToolResultPart, text_of
 from keryx.domain.turn import StepEffect, must_record_start
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.gateway.log import log_of
 from keryx.live import Delta, DeltaKind
+from keryx.store.database import Tx
 from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
 from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.cover_messages import Refused, cover_held
 from keryx.transactions.manage_approval_rules import allow_by_rules
 from keryx.transactions.record_step import (
     NotStarted,
     ask_approval,
     record_calls,
+    record_gauge,
     record_prompt,
     record_result,
     record_text,
     start_call,
 )
 from keryx.transactions.renew_turn import renew_turn
-from keryx.views.turn import OpenCall, TurnView
+from keryx.views.turn import OpenCall, TurnView, show_turn
 
 TEXT_EVERY: Micros = SECOND
 """How often what is being said is stored for those who come back, or watch from another node."""
@@ -94,15 +98,18 @@ class TurnStage:
 
     async def note_model(self, asked: Asked) -> None:
         """Store which model was asked and with what, unless that is stored."""
-        if asked == self._asked:
+        if _is_noted(asked, self._asked):
             return
         lease, turn_id = self._lease, self._turn_id
-        await self._desk.insist(
-            lambda tx: record_prompt(
+
+        def note(tx: Tx) -> None:
+            record_prompt(
                 tx, lease, turn_id=turn_id, model=asked.model, prompt=asked.prompt, tools=asked.tools
-            ),
-            what="a turn",
-        )
+            )
+            if asked.gauge is not None:
+                record_gauge(tx, lease, turn_id=turn_id, gauge=asked.gauge)
+
+        await self._desk.insist(note, what="a turn")
         self._asked = asked
 
     async def act(self, step: NewMessage) -> StepDone:
@@ -124,6 +131,27 @@ class TurnStage:
             ]
         )
         return StepDone(results=tuple(done[call.call_id] for call in calls), joined=await self._listen())
+
+    async def reread(self) -> Sequence[Message | Cover]:
+        """Return what a model reads of the conversation now."""
+        turn_id = self._turn_id
+        return (await self._desk.database.read(lambda tx: show_turn(tx, turn_id))).messages
+
+    async def cover(self, summary: Summary) -> bool:
+        """Store a summary, whole, and say whether it stands."""
+        lease, turn_id, person_id = self._lease, self._turn_id, self._view.person_id
+        outcome = await self._desk.insist(
+            lambda tx: cover_held(tx, lease, summary, turn_id=turn_id, person_id=person_id),
+            what="a summary",
+        )
+        if isinstance(outcome, Refused):
+            _log.warning("a summary was refused: %s", outcome.reason)
+            return False
+        _log.info(
+            "a summary stands for messages %d to %d: %d tokens instead of %d",
+            *(summary.first_seq, summary.last_seq, summary.tokens_after, summary.tokens_before),
+        )
+        return True
 
     async def finish_open_calls(self) -> bool:
         """Carry out what the turn, or a lost one before it, left open; say whether there was anything."""
@@ -311,6 +339,16 @@ def _failure(tool: Tool, error: Exception) -> str:
     return "The tool failed; the log says why."
 
 
+def _is_noted(asked: Asked, noted: Asked | None) -> bool:
+    """Say whether what is stored of the last question still says it: the gauge to a hundredth of the window."""
+    if noted is None or replace(asked, gauge=None) != replace(noted, gauge=None):
+        return False
+    if asked.gauge is None or noted.gauge is None:
+        return asked.gauge is None
+    moved = abs(asked.gauge.total - noted.gauge.total)
+    return asked.gauge.window == noted.gauge.window and moved < asked.gauge.window // 100
+
+
 def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
     """Return what the agent is given for a turn."""
     return Brief(
@@ -323,4 +361,5 @@ def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
         role=view.role,
         model=view.model,
         model_settings=view.model_settings,
+        focus=text_of(begun.answers[-1].parts) or None if begun.purpose == "compress" else None,
     )

@@ -33,6 +33,7 @@ TURNS_MAX = 64
 STOP_LOOK_SECONDS = 0.1
 FAULT_RETRY: Micros = 5 * SECOND
 FAULT = "something went wrong inside Keryx (turn {turn_id}); the log says what"
+NOT_COMPRESSED = "Whoever answers here keeps an own account of the conversation, so nothing was summarised."
 
 T = TypeVar("T")
 End = Literal["stop", "roll back", "hand back", "lease lost"]
@@ -269,7 +270,11 @@ class _Running:
     async def _finish(self, answer: Answer) -> None:
         lease, turn_id, ids = self.begun.lease, self.begun.turn_id, self._desk.ids
         seen = () if self.stage is None else self.stage.seen
-        reply = Reply(message=answer.message, silent=answer.silent, seen=seen)
+        message, notice = answer.message, answer.notice
+        if self.begun.purpose == "compress":
+            # Whoever asked is told, whatever agent it was; what that says otherwise answers nobody.
+            message, notice = None, notice or NOT_COMPRESSED
+        reply = Reply(message=message, silent=answer.silent, seen=seen, notice=notice)
         await self._insist(lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=reply, ids=ids))
         self._count("answered")
 

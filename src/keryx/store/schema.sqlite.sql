@@ -123,7 +123,7 @@ CREATE TABLE covers (
     tokens_before INTEGER NOT NULL,
     tokens_after INTEGER NOT NULL CHECK (tokens_after < tokens_before),
     created_at INTEGER NOT NULL,
-    dropped_at INTEGER,
+    dropped_at INTEGER, model TEXT, input_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, cost_micros INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (session_id, no)
 ) STRICT, WITHOUT ROWID;
 
@@ -580,7 +580,7 @@ CREATE TABLE turns (
     model TEXT,
     prompt_hash TEXT,
     tools_hash TEXT
-) STRICT;
+, window_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, history_tokens INTEGER, attachment_tokens INTEGER) STRICT;
 
 CREATE INDEX turns_by_session ON turns (session_id, id);
 

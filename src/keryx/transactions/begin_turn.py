@@ -60,7 +60,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     if lease is None:
         return None
     last = items[-1]
-    purpose: TurnPurpose = "flush" if last.is_flush else _PURPOSES.get(last.kind, "reply")
+    purpose = _purpose(last)
     turn_id = turns.add_turn(
         tx,
         lease,
@@ -76,6 +76,12 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         _take_item(tx, lease, item, turn_id=turn_id)
     feed.add_event(tx, session_id, "turn", turn_id)
     return BegunTurn(turn_id=turn_id, lease=lease, purpose=purpose, answers=items, resumed=adopted)
+
+
+def _purpose(item: inbox.InboxItem) -> TurnPurpose:
+    if item.is_flush:
+        return "flush"
+    return "compress" if item.is_compress else _PURPOSES.get(item.kind, "reply")
 
 
 def _without_flush(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
@@ -105,8 +111,12 @@ def _next_items(
             inbox.postpone(tx, session_id, ready_at=claim.wait_until)
         return ()
     claimed = {item.id for item in claim.items}
+    if ready[0].is_compress:
+        return (ready[0],)  # it is no question, so nothing is answered with it
     # What stands in the transcript already is before the eyes of whoever answers next, so it is answered with it.
-    return tuple(item for item in ready if item.id in claimed or item.seq is not None)
+    return tuple(
+        item for item in ready if item.id in claimed or (item.seq is not None and not item.is_compress)
+    )
 
 
 def _adopt_steps(tx: Tx, session_id: SessionId, *, turn_id: TurnId, branch_no: int) -> bool:

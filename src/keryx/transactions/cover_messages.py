@@ -6,30 +6,16 @@ People and search still see every original. A cover is smaller than what it cove
 from dataclasses import dataclass
 
 from keryx.domain.branch import Branch, path
-from keryx.domain.cover import Cover, CoverRefusal, cover_refused, covers_on
+from keryx.domain.cover import Cover, CoverRefusal, Summary, cover_refused, covers_on
+from keryx.domain.lease import Lease
 from keryx.domain.session import SessionId
-from keryx.errors import InvalidValue
+from keryx.domain.turn import TurnId
 from keryx.store.database import ReadTx, Tx
 from keryx.store.tables import branches, covers, feed, paths, sessions
+from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.idle_session import lock_idle
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A text for the messages ``first_seq`` to ``last_seq``, and what the model would read before and after."""
-
-    first_seq: int
-    last_seq: int
-    text: str
-    tokens_before: int
-    tokens_after: int
-    focus: str | None = None
-
-    def __post_init__(self) -> None:
-        if not self.text.strip():
-            raise InvalidValue(
-                f"the summary of {self.first_seq} to {self.last_seq} says nothing; give it a text"
-            )
+__all__ = ["Covered", "Refused", "Summary", "cover", "cover_held", "uncover", "uncover_last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +65,33 @@ def cover(
             focus=summary.focus,
             tokens_before=summary.tokens_before,
             tokens_after=summary.tokens_after,
+            cost=summary.cost,
         ),
     )
     feed.add_event(tx, session_id, "cover", number)
     return Covered(no=number)
+
+
+def cover_held(
+    tx: Tx, lease: Lease, summary: Summary, *, turn_id: TurnId, person_id: int
+) -> Covered | Refused:
+    """Let a summary stand that a running turn made of its own session; raises ``LeaseLost`` for a late holder."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    return cover(tx, lease.session_id, summary, person_id=person_id, holder=lease.holder)
+
+
+def uncover_last(tx: Tx, session_id: SessionId, *, person_id: int) -> Cover | None:
+    """Drop the newest of the session's own summaries that a model reads now, and return it; None if there is none."""
+    session = sessions.lock_session(tx, session_id)
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    known = branches.list_branches(tx, session_id)
+    holding = covers_on(_standing(tx, known), known, session_id=session_id, no=session.active_branch_no)
+    own = [each for each in holding if each.session_id == session_id]
+    if not own:
+        return None
+    last = max(own, key=lambda each: each.no)
+    uncover(tx, session_id, last.no, person_id=person_id)
+    return last
 
 
 def uncover(tx: Tx, session_id: SessionId, no: int, *, person_id: int) -> bool:

@@ -12,6 +12,7 @@ from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, TextPart, tool_call_count
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
+from keryx.domain.source import Source
 from keryx.domain.turn import TurnId, moves_last_activity
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
@@ -35,6 +36,8 @@ class Reply:
     """Where it goes instead of back to who asked: a schedule's route, already resolved."""
     seen: Sequence[int] = ()
     """Steering items the answer takes into account."""
+    notice: str | None = None
+    """What is told where it was asked, and is no part of the conversation."""
 
     def __post_init__(self) -> None:
         if self.message is not None and tool_call_count(self.message.parts):
@@ -62,6 +65,8 @@ def finish_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, reply: Reply, ids: Ids
         seq = append_held(tx, lease, reply.message, turn_id=turn_id, is_activity=is_activity).seq
         if not reply.silent:
             deliveries = _deliver(tx, turn, reply.message, to=reply.to, ids=ids)
+    if reply.notice is not None and turn.origin is not None:
+        deliveries.append(_notify(tx, turn, turn.origin, reply.notice, ids=ids))
     # The reply took over what it was watched in; where it was said elsewhere, or not at all, that ends as well.
     outbox.release_held(tx, turn_id, (TextPart(text=NOT_HERE),))
     end_items(tx, turn, fate="answered")
@@ -104,6 +109,22 @@ def _deliver(
         queued.append(added)
         feed.add_event(tx, turn.session_id, "delivery", added)
     return queued
+
+
+def _notify(tx: Tx, turn: turns.Turn, source: Source, text: str, *, ids: Ids) -> int:
+    added = outbox.add_delivery(
+        tx,
+        address=Address.of(source),
+        kind="notice",
+        parts=(TextPart(text=text),),
+        idempotency_key=ids.token(),
+        session_id=turn.session_id,
+        turn_id=turn.id,
+        reply_to=source.message_id,
+    )
+    assert added is not None, "only replies are unique"
+    feed.add_event(tx, turn.session_id, "delivery", added)
+    return added
 
 
 def _names_place(key: str) -> bool:

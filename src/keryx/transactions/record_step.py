@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keryx.domain.approval import APPROVAL_LIFETIME, Question
+from keryx.domain.gauge import Gauge
 from keryx.domain.lease import Lease
 from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
@@ -117,6 +118,12 @@ def record_prompt(
     prompt_hash = keep_text(tx, lease.session_id, prompt, media_type="text/plain")
     tools_hash = keep_text(tx, lease.session_id, tools, media_type="application/json")
     turns.set_prompt(tx, turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
+
+
+def record_gauge(tx: Tx, lease: Lease, *, turn_id: TurnId, gauge: Gauge) -> None:
+    """Note what the turn's last question was made of."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    turns.set_gauge(tx, turn_id, gauge)
 
 
 def ask_approval(

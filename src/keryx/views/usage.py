@@ -1,6 +1,7 @@
 """What was used: tokens, cost and tool calls, by day, by model and by session.
 
-Summed from the messages themselves, so every branch counts: what was undone was paid for.
+Summed from the messages themselves, so every branch counts: what was undone was paid for. What models used to write
+summaries is in no message, and counts beside them.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -57,6 +58,7 @@ def show_usage(
     else:
         sessions.get_visible(tx, session_id, person_id=person_id)
         rows = usage.list_sums_of_session(tx, session_id, since=since, until=until)
+    rows += usage.list_sums_of_summaries(tx, person_id, session_id=session_id, since=since, until=until)
     return Usage(
         total=_sum(rows),
         days=_by(rows, lambda row: datetime_of(row.quarter * QUARTER, clocks).date()),

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keryx.agents.agent import Asked, Brief, StepDone, ToolOffer
+from keryx.agents.agent import Asked, Brief, Said, StepDone, ToolOffer
 from keryx.agents.calling import Access
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelAgent, ModelChoice
 from keryx.clock import SECOND
-from keryx.domain.cover import Cover
+from keryx.domain.cover import Cover, Summary
 from keryx.domain.message import (
     Message,
     NewMessage,
@@ -46,6 +46,9 @@ class Noted:
     thought: list[str] = field(default_factory=list)
     steps: list[NewMessage] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    told: list[Said] = field(default_factory=list)
+    covers: list[Summary] = field(default_factory=list)
+    refuses: bool = False
 
     async def say(self, text: str) -> None:
         self.said.append(text)
@@ -63,6 +66,37 @@ class Noted:
         results = tuple(ToolResultPart(call_id=call.call_id, name=call.name, output="seen") for call in calls)
         return StepDone(results=results, joined=joined)
 
+    async def reread(self) -> Sequence[Said]:
+        """What the brief said, and the steps since, as if they had been stored."""
+        return self.told
+
+    async def cover(self, summary: Summary) -> bool:
+        if self.refuses:
+            return False
+        cover = Cover(
+            session_id="s",
+            no=len(self.covers) + 1,
+            branch_no=0,
+            first_seq=summary.first_seq,
+            last_seq=summary.last_seq,
+            summary=summary.text,
+            tokens_before=summary.tokens_before,
+            tokens_after=summary.tokens_after,
+            created_at=1,
+        )
+        self.covers.append(summary)
+        covered = [
+            place
+            for place, each in enumerate(self.told)
+            if summary.first_seq <= _seq(each) <= summary.last_seq
+        ]
+        self.told[covered[0] : covered[-1] + 1] = [cover]
+        return True
+
+
+def _seq(said: Said) -> int:
+    return said.last_seq if isinstance(said, Cover) else said.seq
+
 
 def message(seq: int, role: Role, *parts: Part) -> Message:
     return Message(seq, "s", 0, seq, role, encode_parts(parts), None, None, None, 0, 0, 0, 0, None, 0)
@@ -75,6 +109,7 @@ def brief(
     source: Source = LOCAL_CLI,
     model: str | None = None,
     model_settings: ModelSettings | None = None,
+    focus: str | None = None,
 ) -> Brief:
     return Brief(
         turn_id=TurnId(1),
@@ -86,6 +121,7 @@ def brief(
         role="owner",
         model=model,
         model_settings=model_settings,
+        focus=focus,
     )
 
 

@@ -1,12 +1,13 @@
 """The guide: honest about what it is, and calling tools as a model would."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from keryx.agents.agent import Asked, Brief, StepDone, ToolOffer
+from keryx.agents.agent import Asked, Brief, Said, StepDone, ToolOffer
 from keryx.agents.guide import ABILITIES, SETUP, Guide
-from keryx.domain.cover import Cover
+from keryx.domain.cover import Cover, Summary
 from keryx.domain.message import Message, NewMessage, Role, ToolCallPart, ToolResultPart, encode_parts
 from keryx.domain.part import Part, TextPart
 from keryx.domain.prompt import ContextFacts
@@ -41,6 +42,12 @@ class Heard:
                 for call in made
             )
         )
+
+    async def reread(self) -> Sequence[Said]:
+        raise AssertionError
+
+    async def cover(self, summary: Summary) -> bool:
+        raise AssertionError(summary)
 
 
 def message(seq: int, role: Role, *parts: Part) -> Message:

@@ -101,6 +101,10 @@ def test_half_a_surrogate_pair_in_foreign_parts_becomes_storable() -> None:
         (format_line(LINES[2]).replace('"import"', '"ghost"'), "link kind 'ghost'"),
         (format_line(TURN).replace('"finished"', '"ghost"'), "turn 1"),
         (format_line(COVER).replace('"tokens_after":1', '"tokens_after":9'), "cover 1"),
+        (
+            format_line(COVER).replace('"tokens_after":1', '"tokens_after":1,"input_tokens":-1'),
+            "counts begin",
+        ),
     ],
 )
 def test_a_line_that_does_not_fit_is_refused_with_its_reason(text: str, complaint: str) -> None:

@@ -24,11 +24,13 @@ FROM covers WHERE session_id = :session_id AND dropped_at IS NULL ORDER BY first
 -- name: branches.add_cover
 -- A summary that stands for a range of messages when the model looks.
 INSERT INTO covers (
-    session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at
+    session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at,
+    model, input_tokens, cached_tokens, output_tokens, cost_micros
 )
 SELECT
     :session_id, COALESCE(MAX(c.no), 0) + 1, :branch_no, :first_seq, :last_seq, :summary, CAST(:focus AS TEXT),
-    :tokens_before, :tokens_after, :now
+    :tokens_before, :tokens_after, :now, CAST(:model AS TEXT), :input_tokens, :cached_tokens, :output_tokens,
+    :cost_micros
 FROM covers c WHERE c.session_id = :session_id
 RETURNING no
 

@@ -17,6 +17,11 @@ def add_cover(tx: Tx, cover: Cover) -> int:
         focus=clean_text(cover.focus),
         tokens_before=cover.tokens_before,
         tokens_after=cover.tokens_after,
+        model=clean_text(cover.cost.model),
+        input_tokens=cover.cost.input_tokens,
+        cached_tokens=cover.cost.cached_tokens,
+        output_tokens=cover.cost.output_tokens,
+        cost_micros=cover.cost.cost_micros,
     )
     assert row is not None
     number: int = row[0]

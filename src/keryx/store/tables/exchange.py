@@ -27,6 +27,7 @@ def list_covers(tx: ReadTx, session_id: str) -> list[CoverLine]:
             "created_at",
         ),
         *("focus", "dropped_at"),
+        *("model", "input_tokens", "cached_tokens", "output_tokens", "cost_micros"),
     )
     rows = tx.rows("exchange.list_covers", session_id=session_id)
     return [CoverLine(**dict(zip(names, row, strict=True))) for row in rows]

@@ -1,6 +1,7 @@
 -- name: exchange.list_covers
 -- All summaries of a session, dropped ones included, in the order they were made.
-SELECT no, branch_no, first_seq, last_seq, summary, tokens_before, tokens_after, created_at, focus, dropped_at
+SELECT no, branch_no, first_seq, last_seq, summary, tokens_before, tokens_after, created_at, focus, dropped_at,
+       model, input_tokens, cached_tokens, output_tokens, cost_micros
 FROM covers WHERE session_id = :session_id ORDER BY no
 
 -- name: exchange.list_origins
@@ -43,11 +44,12 @@ VALUES (:session_id, :no, :parent_session_id, :parent_no, :parent_seq, :reason, 
 -- name: exchange.add_cover
 -- A summary with the time it was made at, and the one it was dropped at.
 INSERT INTO covers (
-    session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at, dropped_at
+    session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at, dropped_at,
+    model, input_tokens, cached_tokens, output_tokens, cost_micros
 )
 VALUES (
     :session_id, :no, :branch_no, :first_seq, :last_seq, :summary, :focus, :tokens_before, :tokens_after, :created_at,
-    :dropped_at
+    :dropped_at, :model, :input_tokens, :cached_tokens, :output_tokens, :cost_micros
 )
 
 -- name: exchange.add_link

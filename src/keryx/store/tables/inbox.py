@@ -5,7 +5,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 from keryx.clock import Micros
 from keryx.domain.busy import BusyMode, Waiting
 from keryx.domain.delegation import TASK_PLATFORM
-from keryx.domain.inbox import FLUSH_PLATFORM, Fate, InboxKind, InboxState
+from keryx.domain.inbox import COMPRESS_PLATFORM, FLUSH_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
 from keryx.store.codec import clean_text, from_json, to_json
@@ -48,6 +48,11 @@ class InboxItem(NamedTuple):
     def is_task(self) -> bool:
         """Whether another session gave it away, and waits for what comes of it."""
         return self.platform == TASK_PLATFORM
+
+    @property
+    def is_compress(self) -> bool:
+        """Whether a person asks for a summary."""
+        return self.platform == COMPRESS_PLATFORM
 
     @property
     def parts(self) -> tuple[Part, ...]:

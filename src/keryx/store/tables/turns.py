@@ -3,6 +3,7 @@
 from typing import NamedTuple, TypedDict, Unpack
 
 from keryx.clock import Micros
+from keryx.domain.gauge import Gauge
 from keryx.domain.lease import Lease
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
@@ -108,6 +109,28 @@ def find_prompt(tx: ReadTx, turn_id: int) -> tuple[str | None, str, str] | None:
     """Return the model a turn asked and the hashes of its system prompt and its tools; None where it asked none."""
     row = tx.row("turns.find_prompt", turn_id=turn_id)
     return None if row is None else (row[0], row[1], row[2])
+
+
+def set_gauge(tx: Tx, turn_id: int, gauge: Gauge) -> None:
+    """Note what the turn's last question was made of."""
+    tx.run(
+        "turns.set_gauge",
+        turn_id=turn_id,
+        window=gauge.window,
+        system=gauge.system,
+        tools=gauge.tools,
+        history=gauge.history,
+        attachments=gauge.attachments,
+    )
+
+
+def find_gauge(tx: ReadTx, session_id: str) -> Gauge | None:
+    """Return what the last question of a session was made of, or None."""
+    row = tx.row("turns.find_gauge", session_id=session_id)
+    if row is None:
+        return None
+    window, system, tools, history, attachments = row
+    return Gauge(window=window, system=system, tools=tools, history=history, attachments=attachments)
 
 
 def request_stop(tx: Tx, session_id: str) -> bool:

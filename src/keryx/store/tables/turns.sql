@@ -63,6 +63,19 @@ UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools
 SELECT model, prompt_hash, tools_hash FROM turns
 WHERE id = :turn_id AND prompt_hash IS NOT NULL AND tools_hash IS NOT NULL
 
+-- name: turns.set_gauge
+-- What the last question was made of.
+UPDATE turns SET
+    window_tokens = :window, system_tokens = :system, tools_tokens = :tools, history_tokens = :history,
+    attachment_tokens = :attachments
+WHERE id = :turn_id
+
+-- name: turns.find_gauge
+-- What the last question of a session was made of.
+SELECT window_tokens, system_tokens, tools_tokens, history_tokens, attachment_tokens
+FROM turns WHERE session_id = :session_id AND window_tokens IS NOT NULL
+ORDER BY id DESC LIMIT 1
+
 -- name: turns.request_stop
 -- The holder learns of it when it next renews.
 UPDATE turns SET stop_requested_at = :now

@@ -104,6 +104,23 @@ class Piece:
     call_no: int = 0
 
 
+def count_prompt(asked: Asked) -> int:
+    """Return how many tokens a request has, by a count of its own: four bytes of all that is sent are one."""
+    prompt = [asked.body.get(name) for name in ("system", "messages", "tools")]
+    return len(dumps(prompt, ensure_ascii=False).encode("utf-8", "replace")) // 4
+
+
+def too_long(asked: Asked, tokens: int, window_tokens: int) -> Refusal:
+    """Return how either provider refuses a request of so many tokens."""
+    if asked.path.startswith("/v1/messages"):
+        return Refusal(status=400, message=f"prompt is too long: {tokens} tokens > {window_tokens} maximum")
+    return Refusal(
+        status=400,
+        kind="context_length_exceeded",
+        message=f"This model's maximum context length is {window_tokens} tokens; you gave it {tokens}.",
+    )
+
+
 def pieces(reply: Reply) -> Iterator[Piece]:
     """Yield what is sent, in order."""
     for word in _words(reply.thinking):

@@ -7,6 +7,7 @@ and when a client went away, so that tests wait for events and not for time.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from json import dumps, loads
 from types import TracebackType
@@ -16,7 +17,17 @@ import h11
 
 from keryx.domain.json_value import JsonValue
 from keryx.testing.model_server import anthropic, google, openai
-from keryx.testing.model_server.script import Answer, Asked, Piece, Refusal, Reply, Script, pieces
+from keryx.testing.model_server.script import (
+    Answer,
+    Asked,
+    Piece,
+    Refusal,
+    Reply,
+    Script,
+    count_prompt,
+    pieces,
+    too_long,
+)
 
 READ_BYTES = 65_536
 JSON = [("content-type", "application/json")]
@@ -49,15 +60,29 @@ class _CutOff(Exception):
 class ModelServer:
     """Answers by a script while its block lasts."""
 
-    def __init__(self, script: Script = (), *, key: str | None = None, models: Sequence[str] = ()) -> None:
-        """Play ``script``; with ``key`` refuse any other, with ``models`` know only these."""
+    def __init__(
+        self,
+        script: Script = (),
+        *,
+        key: str | None = None,
+        models: Sequence[str] = (),
+        window_tokens: int | None = None,
+    ) -> None:
+        """Play ``script``; with ``key`` refuse any other, with ``models`` know only these.
+
+        With ``window_tokens`` it counts what it is given to read, refuses more than this, and reports its own count
+        with each answer.
+        """
         self._script = script
         self._key = key
         self._models = tuple(models)
+        self._window_tokens = window_tokens
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.requests: list[Asked] = []
         """What it was asked to answer, in order."""
+        self.refused: list[int] = []
+        """How many tokens each request had that was too long."""
         self.hangs = asyncio.Event()
         """Set when it has begun to hang."""
         self.may_go_on = asyncio.Event()
@@ -108,11 +133,19 @@ class ModelServer:
             return Refusal(status=401, message="Incorrect API key provided")
         if self._models and asked.model not in self._models:
             return Refusal(status=404, message=f"The model `{asked.model}` does not exist")
+        tokens = count_prompt(asked)
+        if self._window_tokens is not None and tokens > self._window_tokens:
+            self.refused.append(tokens)
+            return too_long(asked, tokens, self._window_tokens)
         self.requests.append(asked)
         if callable(self._script):
-            return self._script(asked)
-        number = len(self.requests) - 1
-        return self._script[number] if number < len(self._script) else OVER
+            answer = self._script(asked)
+        else:
+            number = len(self.requests) - 1
+            answer = self._script[number] if number < len(self._script) else OVER
+        if self._window_tokens is None or isinstance(answer, Refusal):
+            return answer
+        return replace(answer, input_tokens=tokens)
 
     def list_models(self) -> JsonValue:
         """Return the models it knows, in a shape that every kind of client reads."""

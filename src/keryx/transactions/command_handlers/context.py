@@ -42,7 +42,7 @@ class NeedsAnswer:
     """The surface has to answer or act: it needs the index, the running gateway or a model.
 
     ``search``: find ``argument`` in what was said to this chat's audience. ``platforms``: show what is connected.
-    ``compress``: summarise the session with ``argument`` as its focus.
+    ``compress``: show what a summary of the session would stand for.
     """
 
     kind: AnswerKind

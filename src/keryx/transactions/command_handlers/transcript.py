@@ -12,8 +12,11 @@ from keryx.transactions.branch_session import (
     undo,
 )
 from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ask_surface, say
+from keryx.transactions.compress_session import compress_session
+from keryx.transactions.cover_messages import uncover_last
 from keryx.transactions.fail_turn import stop_session
 
+NOTHING_SAID = "Nothing was said here yet, so there is nothing to summarise."
 _STOPPED = {
     "stopping": "Stopping.",
     "stopped": "Stopped.",
@@ -48,9 +51,30 @@ def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     return CommandOutcome(session_id=context.session_id)
 
 
-def compress(_tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Leave the summary to whoever can ask a model."""
-    return ask_surface(context, "compress", arguments)
+def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Have what came before summarised, show what that would be, or take the last summary back."""
+    person_id = context.person.id
+    match arguments.lower():
+        case "preview":
+            return ask_surface(context, "compress", arguments)
+        case "undo":
+            dropped = uncover_last(tx, context.session_id, person_id=person_id)
+            if dropped is None:
+                return say(context, "No summary stands for anything here.")
+            what = f"messages {dropped.first_seq} to {dropped.last_seq}"
+            return say(context, f"The summary of {what} is taken back: the model reads what it stood for.")
+        case _:
+            asked = compress_session(
+                tx,
+                context.session_id,
+                focus=arguments,
+                person_id=person_id,
+                source=context.source,
+                ids=context.ids,
+            )
+            return (
+                say(context, NOTHING_SAID) if asked is None else CommandOutcome(session_id=context.session_id)
+            )
 
 
 def stop(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:

@@ -1,0 +1,289 @@
+"""Making room: a summary before the context is full, a cut where there is none, and a refusal by the provider."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from keryx.agents.agent import AgentFailed, Answer, Said, StepDone
+from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, TOO_SHORT
+from keryx.agents.guide import Guide
+from keryx.agents.model import ModelChoice
+from keryx.domain.compaction import KEPT_TURNS
+from keryx.domain.cover import Cover
+from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, encode_parts, text_of
+from keryx.domain.settings import ModelSettings
+from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
+from tests.unit.agents.stage import MODELS, Noted, Shape, agent_of, brief, message
+
+WINDOW = 4_000
+both = pytest.mark.parametrize("shape", ["openai", "anthropic"])
+
+
+def talk(turns: int, *, tokens: int = 100) -> list[Said]:
+    said: list[Said] = []
+    for number in range(turns):
+        said.append(message(len(said) + 1, "user", TextPart(text=f"question{number} " + "word " * tokens)))
+        said.append(message(len(said) + 1, "assistant", TextPart(text=f"answer{number} " + "abc " * tokens)))
+    said.append(message(len(said) + 1, "user", TextPart(text="And now?")))
+    return said
+
+
+def is_summary(asked: Asked) -> bool:
+    return INSTRUCTIONS[:40] in str(asked.body)
+
+
+def play(asked: Asked) -> Reply:
+    return Reply(text="In short.") if is_summary(asked) else Reply(text="Now this.")
+
+
+async def run(
+    server: ModelServer,
+    stage: Noted,
+    said: Sequence[Said],
+    *,
+    shape: Shape = "openai",
+    window: int = WINDOW,
+    settings: ModelSettings | None = None,
+) -> Answer:
+    stage.told = list(said)
+    agent = agent_of(server, shape, choice=ModelChoice(model=MODELS[shape], context_tokens=window))
+    try:
+        return await agent.run(brief(*said, model_settings=settings), stage)
+    finally:
+        await agent.close()
+
+
+def text(answer: Answer) -> str:
+    assert answer.message is not None
+    return text_of(answer.message.parts)
+
+
+@both
+async def test_what_fills_the_window_is_summarised_before_the_question_is_asked(shape: Shape) -> None:
+    stage = Noted()
+    async with ModelServer(play) as server:
+        assert text(await run(server, stage, talk(20), shape=shape)) == "Now this."
+        summary, question = server.requests
+    assert is_summary(summary)
+    assert "tools" not in summary.body
+    assert "question0" in str(summary.messages)
+    assert "In short." in str(question.messages)
+    assert "question0" not in str(question.messages)
+    assert "question19" in str(question.messages)
+    assert stage.said == ["Now", " this."], "nobody hears the summary"
+    (covered,) = stage.covers
+    assert (covered.first_seq, covered.text) == (1, "In short.")
+    assert (covered.cost.model, covered.cost.input_tokens, covered.cost.output_tokens) == (
+        MODELS[shape],
+        10,
+        5,
+    )
+
+
+async def test_what_fits_is_asked_as_it_is() -> None:
+    stage = Noted()
+    async with ModelServer(play) as server:
+        await run(server, stage, talk(3))
+        assert len(server.requests) == 1
+    assert stage.covers == []
+
+
+async def test_room_is_left_for_a_long_answer_that_is_wanted() -> None:
+    stage = Noted()
+    async with ModelServer(play) as server:
+        await run(server, stage, talk(9), settings=ModelSettings(tokens_max=2_000))
+        summary, question = server.requests
+    assert (summary.body.get("max_tokens"), question.body["max_completion_tokens"]) == (None, 2_000)
+
+
+async def test_the_provider_s_count_decides_over_the_estimate() -> None:
+    said = talk(3)
+    counted = said[3]._replace(input_tokens=3_600)  # type: ignore[union-attr]
+    stage = Noted()
+    async with ModelServer(play) as server:
+        await run(server, stage, [*said[:3], counted, *said[4:]])
+    assert len(stage.covers) == 1
+    stage = Noted()
+    before = Cover(
+        session_id="s",
+        no=1,
+        branch_no=0,
+        first_seq=1,
+        last_seq=2,
+        summary="x",
+        tokens_before=9,
+        tokens_after=1,
+        created_at=5,
+    )
+    async with ModelServer(play) as server:
+        await run(server, stage, [before, said[2], counted, *said[4:]])
+        await run(server, stage, [*said[:3], counted, before, said[6]])
+    assert stage.covers == [], "it was counted before there was a summary"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Refusal(status=500),
+        Reply(text="   "),
+        Reply(text="much " * 700),
+        Reply(text="cut off", cut_after=1),
+    ],
+)
+async def test_where_no_summary_comes_the_beginnings_and_ends_stand_for_it(answer: Reply | Refusal) -> None:
+    stage = Noted()
+    async with ModelServer(lambda asked: answer if is_summary(asked) else Reply(text="Now this.")) as server:
+        assert text(await run(server, stage, talk(20))) == "Now this."
+    (covered,) = stage.covers
+    assert covered.text.startswith("(Made without a model")
+    assert "[1] user: question0" in covered.text
+    assert covered.tokens_after < covered.tokens_before / 2
+
+
+async def test_another_model_writes_the_summary_where_the_first_does_not() -> None:
+    stage = Noted()
+    stage.told = talk(20)
+    choice = ModelChoice(
+        model="openai:first", fallbacks=["openai:second"], context_tokens_of={"openai:first": WINDOW}
+    )
+
+    def answer(asked: Asked) -> Reply | Refusal:
+        return Refusal(status=401) if asked.body["model"] == "first" else play(asked)
+
+    async with ModelServer(answer) as server:
+        agent = agent_of(server, choice=choice)
+        await agent.run(brief(*stage.told), stage)
+        await agent.close()
+    assert stage.covers[0].cost.model == "openai:second"
+
+
+@both
+async def test_what_the_provider_finds_too_long_is_summarised_and_asked_again(shape: Shape) -> None:
+    stage = Noted()
+    async with ModelServer(play, window_tokens=2_500) as server:
+        assert text(await run(server, stage, talk(20), shape=shape, window=100_000)) == "Now this."
+        assert len(server.refused) >= 1
+    assert stage.covers
+
+
+async def test_what_is_too_long_however_short_is_told() -> None:
+    for said in (talk(20), talk(0)):
+        stage = Noted()
+        async with ModelServer(play, window_tokens=10) as server:
+            with pytest.raises(AgentFailed, match="this conversation is too long for openai:scripted, even"):
+                await run(server, stage, said)
+
+
+async def test_a_summary_that_is_refused_does_not_hold_up_the_question() -> None:
+    stage = Noted(refuses=True)
+    async with ModelServer(play) as server:
+        assert text(await run(server, stage, talk(20))) == "Now this."
+
+
+async def test_the_steps_of_a_long_turn_are_summarised_and_what_was_said_meanwhile_stays() -> None:
+    stage = StoringStage(joined=(NewMessage(role="user", parts=(TextPart(text="Also the bar!"),)),))
+
+    def answer(asked: Asked) -> Reply:
+        if is_summary(asked):
+            return Reply(text="It looked.")
+        return Reply(text="Done.") if len(stage.steps) > 5 else Reply(calls=[Call(name="look")])
+
+    async with ModelServer(answer, window_tokens=WINDOW) as server:
+        assert text(await run(server, stage, [message(1, "user", TextPart(text="Look at all."))])) == "Done."
+        assert server.refused == []
+        last = str(server.requests[-1].messages)
+        second = str(server.requests[1].messages)
+    assert stage.covers[0].first_seq == 2
+    assert "Look at all." in last
+    assert "It looked." in last
+    assert "Also the bar!" in second
+    ids = [part.call_id for step in stage.steps for part in step.parts if isinstance(part, ToolCallPart)]
+    assert len(set(ids)) == len(ids) == 6
+
+
+class StoringStage(Noted):
+    """A stage that keeps its steps, whose results are long."""
+
+    async def act(self, step: NewMessage) -> StepDone:
+        done = await super().act(step)
+        results = tuple(replace(result, output="seen " * 700) for result in done.results)
+        for each in (step, *(NewMessage(role="tool", parts=(result,)) for result in results)):
+            last = self.told[-1]
+            seq = (last.last_seq if isinstance(last, Cover) else last.seq) + 1
+            self.told.append(stored(seq, each))
+        return replace(done, results=results)
+
+
+def stored(seq: int, new: NewMessage) -> Message:
+    counts = (new.input_tokens, new.cached_tokens, new.output_tokens, new.cost_micros)
+    return Message(seq, "s", 0, seq, new.role, encode_parts(new.parts), None, None, None, *counts, None, seq)
+
+
+async def test_the_gauge_tells_what_the_question_was_made_of() -> None:
+    stage = Noted()
+    script = [Reply(text="So.", input_tokens=3_000, output_tokens=7)]
+    async with ModelServer(script) as server:
+        await run(server, stage, talk(5), window=10_000)
+    gauge = stage.asked[-1].gauge
+    assert gauge is not None
+    assert (gauge.window, gauge.total, gauge.attachments) == (10_000, 3_007, 0)
+    assert gauge.system > 100
+    assert gauge.tools > 10
+
+
+async def test_a_person_s_request_is_carried_out_and_told() -> None:
+    stage = Noted()
+    said = talk(10)[:-1]
+    stage.told = list(said)
+    async with ModelServer(play) as server:
+        agent = agent_of(server)
+        answer = await agent.run(
+            brief(*said, purpose="compress", focus="the hotel"),
+            stage,
+        )
+        await agent.close()
+        (asked,) = server.requests
+    assert "the hotel" in str(asked.messages)
+    assert (answer.message, stage.covers[0].focus, stage.covers[0].last_seq) == (
+        None,
+        "the hotel",
+        20 - 2 * KEPT_TURNS,
+    )
+    assert answer.notice is not None
+    assert answer.notice.startswith("12 messages are now a summary of 23 tokens instead of ")
+    gauge = stage.asked[-1].gauge
+    assert gauge is not None
+    assert gauge.history < 2_000
+
+
+async def test_without_a_model_the_guide_cuts() -> None:
+    stage = Noted()
+    for said, refuses, told in (
+        (talk(10)[:-1], False, "No model wrote it"),
+        (talk(2), False, TOO_SHORT),
+        (talk(10)[:-1], True, NOT_SMALLER),
+    ):
+        stage.told, stage.refuses = list(said), refuses
+        answer = await Guide().run(brief(*said, purpose="compress"), stage)
+        assert answer.notice is not None
+        assert told in answer.notice
+        assert (answer.message, answer.silent) == (None, False)
+    assert len(stage.covers) == 1
+
+
+async def test_a_window_that_the_packages_know_is_taken() -> None:
+    stage = Noted()
+    said = talk(5)
+    stage.told = list(said)
+    async with ModelServer([Reply(text="So."), Reply(text="So.")]) as server:
+        for model, least, most in (
+            ("openai:nobody-knows-it", 128_000, 128_000),
+            ("openai:gpt-4.1", 900_000, 1_100_000),
+        ):
+            agent = agent_of(server, choice=ModelChoice(model=model))
+            await agent.run(brief(*said), stage)
+            await agent.close()
+            gauge = stage.asked[-1].gauge
+            assert gauge is not None
+            assert least <= gauge.window <= most

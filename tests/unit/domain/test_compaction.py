@@ -1,0 +1,297 @@
+"""Plans: the result is smaller, pairs stay whole, earlier summaries are taken whole, the last turns stay."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keryx.domain.compaction import (
+    KEPT_TURNS,
+    SUMMARY_TOKENS_MAX,
+    Item,
+    Plan,
+    Room,
+    plan_by_hand,
+    plan_room,
+)
+from keryx.domain.cover import Cover
+from keryx.domain.digest import digest
+from keryx.domain.message import Message, Role, encode_parts
+from keryx.domain.part import MediaPart, Part, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from keryx.domain.token_count import count_said, count_text
+
+
+def message(seq: int, role: Role, *parts: Part, author: str | None = None) -> Message:
+    return Message(seq, "s", 0, seq, role, encode_parts(parts), author, None, None, 0, 0, 0, 0, None, 0)
+
+
+def cover(first_seq: int, last_seq: int, tokens: int = 50) -> Cover:
+    return Cover(
+        session_id="s",
+        no=1,
+        branch_no=0,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        summary="word " * (tokens * 4 // 5),
+        tokens_before=10**6,
+        tokens_after=tokens,
+    )
+
+
+def text(tokens: int) -> TextPart:
+    return TextPart(text="abc " * tokens)
+
+
+def step(seq: int, *, calls: int = 1, tokens: int = 10) -> list[Message]:
+    """An assistant's message with calls, and their results in the other order."""
+    made = [ToolCallPart(call_id=f"{seq}-{n}", name="look", arguments={}) for n in range(calls)]
+    results = [
+        message(
+            seq + 1 + n, "tool", ToolResultPart(call_id=call.call_id, name="look", output="abc " * tokens)
+        )
+        for n, call in enumerate(reversed(made))
+    ]
+    return [message(seq, "assistant", text(3), *made), *results]
+
+
+def talk(*turns: tuple[int, int, int], begins: int = 1) -> list[Message]:
+    """Turns of (tokens of the question, steps, tokens of each result), each with an answer."""
+    said: list[Message] = []
+
+    def seq() -> int:
+        return begins + len(said)
+
+    for asked, steps, tokens in turns:
+        said.append(message(seq(), "user", text(asked)))
+        for _ in range(steps):
+            said += step(seq(), calls=2, tokens=tokens)
+        said.append(message(seq(), "assistant", text(20)))
+    return said
+
+
+def size(items: Sequence[Item]) -> int:
+    return sum(map(count_said, items))
+
+
+def kept_after(items: Sequence[Item], plan: Plan) -> list[Item]:
+    at = items.index(plan.items[-1])
+    return list(items[at + 1 :])
+
+
+def test_four_turns_are_left_where_half_of_the_window_holds_them() -> None:
+    items = talk(*[(300, 0, 0)] * 12)
+    plan = plan_room(items, Room(window=4_000, goal=3_000))
+    assert plan is not None
+    assert kept_after(items, plan) == items[-2 * KEPT_TURNS :]
+    assert (plan.first_seq, plan.last_seq, plan.message_count) == (1, 16, 16)
+
+
+def test_more_turns_are_left_where_a_quarter_of_the_window_holds_them() -> None:
+    items = talk(*[(50, 0, 0)] * 60)
+    plan = plan_room(items, Room(window=4_000, goal=2_400))
+    assert plan is not None
+    kept = kept_after(items, plan)
+    assert len(kept) > 2 * KEPT_TURNS
+    assert size(kept) <= 1_000
+
+
+def test_only_the_last_turn_is_left_where_no_more_fits() -> None:
+    items = talk((100, 0, 0), (2_000, 0, 0), (1_500, 0, 0))
+    plan = plan_room(items, Room(window=4_000, goal=2_000))
+    assert plan is not None
+    assert kept_after(items, plan) == items[-2:]
+
+
+def test_a_turn_that_is_too_long_alone_is_covered_after_its_question() -> None:
+    items = talk((100, 8, 300))[:-1]
+    plan = plan_room(items, Room(window=4_000, goal=2_000))
+    assert plan is not None
+    assert plan.first_seq == 2
+    kept = kept_after(items, plan)
+    assert kept[0].role == "assistant"  # type: ignore[union-attr]
+    assert len(kept) < len(items) - 2
+    one_result = talk((100, 1, 3_000))[:-1]
+    plan = plan_room(one_result, Room(window=4_000, goal=2_000))
+    assert plan is not None
+    assert (plan.first_seq, kept_after(one_result, plan)) == (2, [])
+
+
+def test_a_question_that_is_too_long_alone_is_covered_in_the_end() -> None:
+    items: list[Item] = [cover(1, 9), message(10, "user", text(9_000))]
+    plan = plan_room(items, Room(window=4_000, goal=2_000))
+    assert plan is not None
+    assert (plan.first_seq, plan.last_seq) == (1, 10)
+
+
+def test_a_question_is_not_covered_where_that_is_not_enough() -> None:
+    items: list[Item] = [cover(1, 9), message(10, "user", text(100))]
+    assert plan_room(items, Room(window=4_000, goal=1_000, overhead=3_900)) is None
+
+
+def test_little_is_not_covered_for_little() -> None:
+    items = talk((60, 0, 0), (60, 0, 0))
+    assert plan_room(items, Room(window=4_000, goal=10)) is None
+    assert plan_room([], Room(window=4_000, goal=10)) is None
+
+
+def test_what_reports_and_messages_that_came_together_are_one_turn() -> None:
+    items = [
+        *talk((900, 0, 0), (900, 0, 0)),
+        message(5, "system", text(10)),
+        message(6, "user", text(10)),
+        message(7, "assistant", text(2_000)),
+    ]
+    plan = plan_room(items, Room(window=4_000, goal=2_300))
+    assert plan is not None
+    assert plan.last_seq == 4
+
+
+def test_a_person_has_all_but_the_last_turns_summarised() -> None:
+    items: list[Item] = [cover(1, 9), *talk(*[(50, 0, 0)] * 10, begins=10)]
+    plan = plan_by_hand(items, window=100_000)
+    assert plan is not None
+    assert (plan.first_seq, kept_after(items, plan)) == (1, items[-2 * KEPT_TURNS :])
+    assert plan.message_count == 9 + 12
+    assert plan_by_hand(items[-8:], window=100_000) is None
+    assert plan_by_hand([cover(1, 9)], window=100_000) is None
+    few = talk((10, 0, 0), *[(30_000, 0, 0)] * 2)
+    assert plan_by_hand(few, window=100_000) is not None
+
+
+def test_what_is_just_summarised_is_not_summarised_again_unless_it_is_long() -> None:
+    last = talk((10, 0, 0), begins=10)
+    assert plan_by_hand([cover(1, 9, tokens=300), *talk(*[(9, 0, 0)] * 4, begins=10)], window=10_000) is None
+    assert plan_room([cover(1, 9, tokens=300), *last], Room(window=10_000, goal=100)) is None
+    assert plan_room([cover(1, 9, tokens=3_000), *last], Room(window=10_000, goal=1_100)) is not None
+
+
+def test_a_call_is_not_parted_from_its_result_by_what_came_between() -> None:
+    call, result = step(3, tokens=100)
+    items = [
+        *talk((900, 0, 0)),
+        call,
+        message(4, "user", text(10)),
+        message(5, "assistant", text(100)),
+        result._replace(id=6, seq=6),
+        message(7, "assistant", text(100)),
+        message(8, "user", text(10)),
+    ]
+    for percent in range(1, 100):
+        plan = plan_room(items, Room(window=2_000, goal=20 * percent))
+        assert plan is None or open_calls(plan.items) == open_calls(kept_after(items, plan)) == []
+
+
+turns = st.lists(
+    st.tuples(st.integers(1, 400), st.integers(0, 4), st.integers(1, 400)), min_size=1, max_size=12
+)
+
+
+@st.composite
+def views(draw: st.DrawFn) -> list[Item]:
+    """Turns, perhaps behind a summary, perhaps with the last not answered."""
+    items: list[Item] = [*talk(*draw(turns), begins=10)]
+    if draw(st.booleans()):
+        items.insert(0, cover(1, 9, tokens=draw(st.integers(20, 900))))
+    if draw(st.booleans()):
+        items = items[:-1]
+    if not draw(st.booleans()):
+        return items
+    # Somebody speaks, or something is reported, anywhere: also between a call and its result.
+    place = draw(st.integers(0, len(items)))
+    between = message(0, draw(st.sampled_from(["user", "system"])), text(draw(st.integers(1, 300))))
+    mixed = [*items[:place], between, *items[place:]]
+    first = 10 if isinstance(items[0], Cover) and place else 1
+    return [
+        each if isinstance(each, Cover) else each._replace(seq=first + number, id=first + number)
+        for number, each in enumerate(mixed)
+        if not (isinstance(each, Cover) and place == 0)
+    ]
+
+
+@given(items=views(), window=st.integers(500, 8_000), percent=st.integers(1, 100))
+def test_a_plan_makes_it_smaller_and_breaks_nothing(items: list[Item], window: int, percent: int) -> None:
+    room = Room(window=window, goal=window * percent // 100)
+    plan = plan_room(items, room)
+    assert plan == plan_room(items, room), "the same every time"
+    if plan is None:
+        return
+    start = items.index(plan.items[0])
+    end = start + len(plan.items)
+    assert list(plan.items) == items[start:end], "it is contiguous, and made of whole messages and summaries"
+    assert 0 < plan.summary_tokens <= min(SUMMARY_TOKENS_MAX, plan.tokens // 2)
+    assert size(items) - plan.tokens + plan.summary_tokens < size(items)
+    assert open_calls(items[start:end]) == []
+    assert open_calls([*items[:start], *items[end:]]) == []
+    last = max(
+        place
+        for place in range(len(items))
+        if asks(items[place]) and not (place and asks(items[place - 1])) and not open_calls(items[:place])
+    )
+    if size(items[last:]) + plan.summary_tokens <= room.goal and size(items[:last]) > 100:
+        assert end <= last, "what is being answered is left as it is"
+
+
+def asks(item: Item) -> bool:
+    return isinstance(item, Message) and item.role in ("user", "system")
+
+
+def open_calls(items: Sequence[Item]) -> list[str]:
+    """Calls and results without each other."""
+    parts = [part for item in items if isinstance(item, Message) for part in item.parts]
+    calls = {part.call_id for part in parts if isinstance(part, ToolCallPart)}
+    return sorted(calls ^ {part.call_id for part in parts if isinstance(part, ToolResultPart)})
+
+
+# ------------------------------------------------------------------------------------------------ the cut
+
+
+def test_a_digest_holds_the_beginning_and_the_end_and_counts_the_rest() -> None:
+    items = [message(seq, "user", TextPart(text=f"word{seq} " * 30)) for seq in range(1, 200)]
+    told = digest(items, tokens=500, line_length=100)
+    assert told.startswith("[1] user: word1 ")
+    assert told.splitlines()[-1].startswith("[199] user: word199")
+    (gap,) = [line for line in told.splitlines() if "left out here" in line]
+    assert int(gap.split()[1]) == 199 - (len(told.splitlines()) - 1)
+    assert count_text(told) <= 500
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_a_digest_of_little_is_all_of_it() -> None:
+    items: list[Item] = [
+        cover(1, 9, tokens=10),
+        message(
+            10,
+            "user",
+            TextPart(text="Look."),
+            MediaPart(media_type="image/png", blob="a" * 64),
+            author="A\nna",
+        ),
+        *step(11, calls=1, tokens=1),
+        message(13, "tool", ToolResultPart(call_id="x", name="look", output={"no": 1}, is_error=True)),
+        message(14, "assistant", ThinkingPart(text="hm"), TextPart(text="Seen.")),
+    ]
+    assert digest(items, tokens=1_000, line_length=200) == (
+        "[1 to 9] in short: " + "word " * 8 + "\n"
+        '[10] user "A\\nna": Look. [image/png]\n'
+        "[11] assistant: abc abc abc  (calls look with {})\n"
+        "[12] tool: (look gave: abc )\n"
+        '[13] tool: (look failed: {"no":1})\n'
+        "[14] assistant: Seen."
+    )
+
+
+@pytest.mark.parametrize("tokens", [0, 10, 20])
+def test_a_digest_too_small_for_anything_still_says_how_much_there_is(tokens: int) -> None:
+    items = [message(seq, "user", TextPart(text="漢字" * 500)) for seq in range(1, 4)]
+    assert "3 messages in between" in digest(items, tokens=tokens, line_length=100)
+
+
+@given(items=views(), tokens=st.integers(30, 2_000), line_length=st.integers(30, 400))
+def test_a_digest_is_never_much_longer_than_it_may_be(
+    items: list[Item], tokens: int, line_length: int
+) -> None:
+    told = digest(items, tokens=tokens, line_length=line_length)
+    assert told
+    assert count_text(told) <= tokens + len(told.splitlines())
+    assert told == digest(items, tokens=tokens, line_length=line_length)
