@@ -139,8 +139,10 @@ async def test_what_goes_to_others_is_shown_whole_and_waits_for_the_owner_s_word
         platform.say("hi", chat="g", chat_type="group")
         await until(lambda: platform.said_to("g") == ["hello all"])
         platform.say("Tell them when.")
-        asked = "May I send this to fake:g?\n\nDinner at 8.\n\nAnswer /approve or /deny."
-        await until(lambda: platform.said_to("1") == [asked] and not gateway.turns_running)
+        await until(lambda: len(platform.said_to("1")) == 1 and not gateway.turns_running)
+        [asked] = platform.said_to("1")
+        assert asked.startswith("May I send this to fake:g?\n\nDinner at 8.\n")
+        assert f"(send_to_others: {platform.name}:g)" in asked
         assert platform.said_to("g") == ["hello all"]
         platform.say("/approve")
         await until(lambda: platform.said_to("g") == ["hello all", "Dinner at 8."])

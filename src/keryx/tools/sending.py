@@ -120,4 +120,8 @@ class SendToOthers(SendMessage):
             raise ToolFailed(
                 f"What a person is to allow must be short: at most {ASKED_CHARACTERS_MAX} characters."
             )
-        return f"May I send this to {route}?\n\n{text}\n\nAnswer /approve or /deny."
+        return f"May I send this to {route}?\n\n{text}"
+
+    def pattern(self, use: Use) -> str:
+        """Return where it goes: a lasting yes is about one place."""
+        return use.text("route")
