@@ -10,7 +10,8 @@ import pytest
 
 from keryx.config import Configuration, WebhookSettings
 from keryx.config_load import find_folders, load_config, set_value
-from keryx.config_load.table import TABLE, Setting
+from keryx.config_load.setting import Setting
+from keryx.config_load.table import TABLE
 from keryx.config_load.writing import replace_file
 from keryx.domain.reset import ResetPolicy
 from keryx.domain.settings import Personality

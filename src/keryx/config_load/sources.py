@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from keryx.config_load.readers import Raw, T
-from keryx.config_load.table import Named, Setting
+from keryx.config_load.setting import Setting
+from keryx.config_load.table import Named
 from keryx.errors import InvalidValue
 
 SourceKind = Literal["project", "user", "secrets", "environment"]

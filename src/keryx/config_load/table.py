@@ -4,66 +4,20 @@ A part of a name in angle brackets is chosen by the owner. ``docs/reference/conf
 compares them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, Generic, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from keryx.config import TURNS_MAX, WELCOME, LogFormat, LogLevel, LogSettings, ModelsSettings, WebhookSettings
-from keryx.config_load import readers
-from keryx.config_load.readers import Reader, T, one_of, optional, whole
+from keryx.config_load import program_rows, readers
+from keryx.config_load.readers import Reader, one_of, optional, whole
+from keryx.config_load.setting import PREFIX, Setting
 from keryx.domain.busy import BUSY_MODES, BusyMode
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
 from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
-
-PREFIX = "KERYX_"
-Place = Literal["anywhere", "own", "environment", "secret"]
-"""``own``: not in a project's file, because whoever wrote that could lead conversations elsewhere."""
-
-
-def _as_it_is(value: str) -> str:
-    return value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting(Generic[T]):
-    """One row of the table."""
-
-    name: str
-    read: Reader[T]
-    default: T
-    help: str
-    place: Place = "anywhere"
-    chosen: Callable[[str], object] | None = None
-    """Checks the part in angle brackets."""
-    is_path: bool = False
-    """A relative one counts from the folder of the file it stands in."""
-    shown: Callable[[str], str] = _as_it_is
-    """Takes out what nobody should see; what it changes holds a secret."""
-
-    @property
-    def parts(self) -> list[str]:
-        """The keys under which it stands in a file."""
-        return self.name.split(".")
-
-    @property
-    def variable(self) -> str | None:
-        """The environment variable that sets it; a chosen part cannot be spelled there."""
-        return None if self.chosen else PREFIX + self.name.upper().replace(".", "_")
-
-    def named(self, chosen: str | None) -> str:
-        """Return the name with the owner's choice in it."""
-        return ".".join(chosen or "" if part.startswith("<") else part for part in self.parts)
-
-    def resolved(self, value: T, folder: Path) -> T:
-        """Return a path as seen from ``folder``, and anything else as it is."""
-        if not self.is_path or not isinstance(value, str) or "://" in value:
-            return value
-        return str(folder / Path(value).expanduser())  # type: ignore[return-value]  # A path's T is a text.
-
 
 _RESET = ResetPolicy()
 _SCOPE = ScopeSettings()
@@ -284,6 +238,7 @@ TABLE: tuple[Setting[Any], ...] = (
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),
     *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
     *(WEBHOOK_ENABLED, WEBHOOK_HOST, WEBHOOK_PORT, WEBHOOK_CALLBACK, WEBHOOK_SECRET),
+    *program_rows.ROWS,
 )
 VARIABLES: Mapping[str, Setting[Any]] = {each.variable: each for each in TABLE if each.variable}
 

@@ -23,6 +23,8 @@ MEMORY: Final = "memory"
 """Tools that keep notes for later conversations."""
 TERMINAL: Final = "terminal"
 """Tools that reach a shell."""
+REPORTED: Final = "reported"
+"""What an agent that uses tools of its own did: everybody's agent may tell of it."""
 GENERAL: Final = "general"
 """Tools that name no set of their own."""
 

@@ -1,7 +1,7 @@
 """Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes."""
 
 from keryx.agents.agent import ToolOffer
-from keryx.domain.toolset import MEMORY, ToolsetSettings, may_use_toolset
+from keryx.domain.toolset import MEMORY, REPORTED, ToolsetSettings, may_use_toolset
 from keryx.domain.turn import TurnPurpose
 from keryx.tools.tool import Toolbox
 from keryx.views.turn import TurnView
@@ -14,6 +14,8 @@ def tools_for(
     silent = purpose == "flush"
 
     def is_given(offer: ToolOffer) -> bool:
+        if offer.toolset == REPORTED:
+            return True
         if silent and offer.toolset != MEMORY:
             return False
         return may_use_toolset(
