@@ -6,14 +6,18 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from keryx.agents.acp import AcpAgent
+from keryx.agents.acp_words import Reports
 from keryx.agents.agent import Agent
 from keryx.agents.calling import Access
+from keryx.agents.command import CommandAgent
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelAgent, ModelChoice
+from keryx.agents.program import ProgramSettings
 from keryx.clock import SystemClock
 from keryx.config import Configuration
 from keryx.errors import InvalidValue
@@ -26,11 +30,13 @@ from keryx.platforms.adapter import Adapter
 from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.tools.acp_steps import acp_tools
 from keryx.tools.actions import action_tools
 from keryx.tools.addresses import Reach
 from keryx.tools.fetch import FetchUrl
 from keryx.tools.files import file_tools
 from keryx.tools.finding import finding_tools
+from keryx.tools.mcp import McpServers
 from keryx.tools.results import ReadResult
 from keryx.tools.state import state_tools
 from keryx.tools.terminal import Terminal
@@ -95,15 +101,16 @@ async def open_system(
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
             answers = answering or _answering(configuration, database)
-            async with tied(database, configuration.data_dir, desk.holder):
+            servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
+            async with aclosing(servers), tied(database, configuration.data_dir, desk.holder):
                 yield System(
                     desk=desk,
                     agent=answers.agent,
-                    toolbox=Toolbox(answers.tools),
+                    toolbox=Toolbox(answers.tools, sources=[servers]),
                     adapters=adapters,
                     turns_max=configuration.turns_max,
                     who=answers.who,
-                    warm_up=answers.warm_up,
+                    warm_up=lambda: _warm_up(answers, servers),
                 )
         finally:
             indexing.cancel()
@@ -141,8 +148,41 @@ async def serve(
             await gateway.stop()
 
 
+async def _warm_up(answers: "Answering", servers: McpServers) -> None:
+    await asyncio.gather(answers.warm_up(), servers.ready())
+
+
 def _answering(configuration: Configuration, database: Database) -> Answering:
-    """Return the model agent, behind which the guide answers where no model is chosen."""
+    """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
+    return _program(configuration, database) or _model(configuration, database)
+
+
+def _program(configuration: Configuration, database: Database) -> Answering | None:
+    """Return the program that answers instead of a model, if one is named."""
+    chosen = configuration.agent
+    program = ProgramSettings(
+        command=chosen.acp or chosen.command,
+        folder=configuration.workspace or configuration.data_dir / "workspace",
+        environment=chosen.environment,
+    )
+    if chosen.acp:
+        reports = Reports()
+        agent = AcpAgent(
+            program,
+            errors=configuration.data_dir / "agent.log",
+            reports=reports,
+            read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),
+        )
+        return Answering(
+            agent=agent, tools=acp_tools(reports), who=f"{program.name} (ACP)", warm_up=agent.warm_up
+        )
+    if chosen.command:
+        answering = CommandAgent(program, speaks=chosen.format, profile=configuration.profile)
+        return Answering(agent=answering, tools=_tools(configuration, database), who=program.name)
+    return None
+
+
+def _model(configuration: Configuration, database: Database) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(
@@ -159,24 +199,22 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=[
-            *state_tools(database),
-            *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
-            *_work_tools(configuration, database),
-        ],
+        tools=_tools(configuration, database),
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
 
 
-def _work_tools(configuration: Configuration, database: Database) -> list[Tool]:
-    """Return the tools that work with files, commands and the web."""
+def _tools(configuration: Configuration, database: Database) -> list[Tool]:
+    """Return the tools there are without any server of others."""
     settings = configuration.tools
     workspaces = Workspaces(
         default=configuration.workspace or Path.cwd(),
         kept_out=(configuration.config_dir, configuration.data_dir),
     )
     return [
+        *state_tools(database),
+        *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
         *file_tools(workspaces),
         *finding_tools(workspaces),
         Terminal(workspaces, environment=settings.environment, profile=configuration.profile),

@@ -15,9 +15,11 @@ from keryx.domain.session_key import ScopeSettings
 from keryx.domain.settings import Personality
 from keryx.domain.source import Source
 from keryx.domain.toolset import ToolsetSettings
+from keryx.domain.turn import StepEffect
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
+CommandFormat = Literal["text", "jsonl"]
 
 TURNS_MAX = 64
 WELCOME = "Hello! I keep our conversation, on every platform. /help shows what I can do."
@@ -107,6 +109,36 @@ class ToolsSettings:
     """The variables that commands see: none that looks like a secret, unless it was named."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """Who answers instead of a model: a program that speaks ACP, or one that is run for each turn; else nobody."""
+
+    acp: tuple[str, ...] = ()
+    """The command line of an ACP program."""
+    command: tuple[str, ...] = ()
+    """The command line of a program that answers one turn."""
+    format: CommandFormat = "text"
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """What such a program finds in its environment: ours without Keryx's own variables, and providers' variables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerSettings:
+    """One MCP server: a program that is started, or an address."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    toolset: str | None = None
+    """The set its tools belong to; None for ``mcp-<name>``."""
+    effects: Mapping[str, StepEffect] = field(default_factory=lambda: MappingProxyType({}))
+    """What its tools do, by their own names, where the owner knows better than the server says."""
+    timeout_seconds: int = 60
+    """How long a call may take."""
+
+
 class Explained(NamedTuple):
     """One setting as people see it: a secret's value is only whether it is set."""
 
@@ -128,6 +160,8 @@ class Configuration:
     database: str = field(repr=False)
     """A path or an address; it may hold a password."""
     models: ModelsSettings
+    agent: AgentSettings
+    mcp_servers: tuple[McpServerSettings, ...]
     timezone: str
     workspace: Path | None
     """Where conversations work that name no folder; None for where Keryx was started."""

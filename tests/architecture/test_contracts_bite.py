@@ -43,6 +43,8 @@ PLANTED_IMPORTS = {
     "drivers: PostgreSQL": ("drivers", "store/tables/planted.py", "from psycopg import connect"),
     "providers: the layer over them": ("providers", "agents/planted.py", "import pydantic_ai"),
     "providers: one of them": ("providers", "agents/model.py", "from openai import OpenAI"),
+    "protocols: ACP": ("protocols", "agents/acp.py", "import acp"),
+    "protocols: MCP": ("protocols", "tools/planted.py", "from mcp.client.client import Client"),
     "tables": ("tables", "cli/planted.py", "from keryx.store import tables"),
     "pure domain: files": ("pure-domain", "domain/planted.py", "from pathlib import Path"),
     "pure domain: time": ("pure-domain", "domain/planted.py", "import time"),

@@ -15,7 +15,7 @@ from keryx.cli.main import main
 from tests.architecture.source import ROOT
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
-PROVIDERS = {"agents", "anthropic", "genai_prices", "google", "mcp", "openai", "pydantic_ai"}
+PROVIDERS = {"acp", "agents", "anthropic", "genai_prices", "google", "mcp", "openai", "pydantic_ai"}
 WEB = {"aiohttp", "fastapi", "httpx", "pydantic", "requests", "starlette", "uvicorn"}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
 

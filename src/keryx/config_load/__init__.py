@@ -13,7 +13,7 @@ from keryx.config_load.build import configuration_of
 from keryx.config_load.folders import Folders, find_project_file, folders_of
 from keryx.config_load.sources import Reading, Source
 from keryx.config_load.table import named
-from keryx.config_load.variables import given_by_environment, given_by_secrets, provider_variables
+from keryx.config_load.variables import given_by_environment, given_by_secrets, known_variables
 from keryx.config_load.writing import replace_file
 from keryx.config_load.yaml_file import given_by, read_text, with_value
 from keryx.errors import InvalidValue
@@ -82,7 +82,7 @@ def _load(environ: Mapping[str, str], cwd: Path, folders: Folders, *, user_text:
     reading.take(Source(kind="environment", folder=cwd), given_by_environment(environ, folders.user_file))
     if reading.problems:
         raise InvalidValue("\n".join(reading.problems))
-    variables = provider_variables(environ, folders.secrets_file)
+    variables = known_variables(environ, folders.secrets_file)
     return configuration_of(reading, folders, project_file, variables=variables, environ=environ)
 
 

@@ -17,11 +17,12 @@ from keryx.config import (
 )
 from keryx.config_load import table, tool_rows
 from keryx.config_load.folders import Folders
+from keryx.config_load.programs import agent_of, mcp_servers_of
 from keryx.config_load.readers import NONE, busy_place, reset_place, toolset_place
 from keryx.config_load.setting import Setting
 from keryx.config_load.sources import Reading
 from keryx.config_load.table import TABLE
-from keryx.config_load.variables import program_variables
+from keryx.config_load.variables import program_variables, provider_variables
 from keryx.domain.busy import BusyMode
 from keryx.domain.person import Role
 from keryx.domain.reset import ResetPolicies, ResetPolicy
@@ -39,7 +40,10 @@ def configuration_of(
     variables: Mapping[str, str],
     environ: Mapping[str, str],
 ) -> Configuration:
-    """Return the configuration that ``reading`` found; it must have found no problem."""
+    """Return the configuration that ``reading`` found; it must have found no problem.
+
+    ``variables`` is every one that is set, in the environment or the profile's ``.env``.
+    """
     database = reading.of(table.DATABASE) or str(folders.data_dir / "keryx.db")
     workspace = reading.of(table.WORKSPACE)
     return Configuration(
@@ -50,6 +54,8 @@ def configuration_of(
         project_file=project_file,
         database=database,
         models=_models(reading, variables),
+        agent=agent_of(reading, variables),
+        mcp_servers=mcp_servers_of(reading, variables),
         timezone=reading.of(table.TIMEZONE),
         workspace=None if workspace is None else Path(workspace),
         tools=_tools(reading, environ),
@@ -91,7 +97,7 @@ def _models(reading: Reading, variables: Mapping[str, str]) -> ModelsSettings:
         timeout_seconds=reading.of(table.MODELS_TIMEOUT),
         context_tokens=reading.of(table.MODELS_CONTEXT),
         context_tokens_of=MappingProxyType({name: tokens for name, tokens in windows.items() if tokens}),
-        variables=MappingProxyType(dict(variables)),
+        variables=MappingProxyType(provider_variables(variables)),
     )
 
 
@@ -208,6 +214,9 @@ def _shown(setting: Setting[Any], value: object) -> str:
         return "not set" if value is None else "set"
     if value is None or value == ():
         return NONE
+    if setting.holds_pairs and isinstance(value, tuple):
+        # Only the names: what a server is given may be a secret.
+        value = tuple(each.partition("=")[0] for each in value)
     if isinstance(value, bool):
         return str(value).lower()
     return setting.shown(", ".join(value) if isinstance(value, tuple) else str(value))

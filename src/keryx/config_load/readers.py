@@ -5,6 +5,7 @@ or raises ``InvalidValue`` with a sentence that says what to write. It never rep
 """
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ _STORE = re.compile(r"(postgres|postgresql|sqlite)://")
 _PASSWORD = re.compile(r"(?<=://)([^:/?#@]*):.*(?=@)|(?<=password=)[^&]*")
 _HOST = re.compile(r"[\w.:-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,23}")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -145,6 +147,49 @@ def _host(name: str) -> str:
     return name.lower()
 
 
+def toolset(raw: Raw) -> str:
+    """Read the name of one set of tools."""
+    return check_toolset(text(raw))
+
+
+def command_line(raw: Raw) -> tuple[str, ...]:
+    """Read a program and its arguments: a list, or a text that is split as a shell would; `none` is none."""
+    if not raw or raw == NONE:
+        return ()
+    try:
+        words = raw if isinstance(raw, tuple) else tuple(shlex.split(text(raw)))
+    except ValueError as error:
+        raise InvalidValue("a quote is not closed; close it, or write a list") from error
+    if not words or not words[0].strip():
+        raise InvalidValue("no program is named; write the program, then its arguments")
+    return words
+
+
+def pairs(raw: Raw) -> tuple[str, ...]:
+    """Read names with values; `none` is none. What stands in a value is not repeated: it may be a secret."""
+    if raw is None or raw == NONE:
+        return ()
+    given = raw if isinstance(raw, tuple) else (raw,)
+    for number, each in enumerate(given, start=1):
+        if not each.partition("=")[0].strip() or "=" not in each:
+            raise InvalidValue(f"entry {number} has no name; write NAME: value, or NAME=value in a list")
+        if _CONTROL.search(each) or "\n" in each:
+            raise InvalidValue(f"entry {number} holds control characters; write it without them")
+    return given
+
+
+def pairs_of(reader: Reader[object]) -> Reader[tuple[str, ...]]:
+    """Read names with values that ``reader`` takes."""
+
+    def read(raw: Raw) -> tuple[str, ...]:
+        given = pairs(raw)
+        for each in given:
+            reader(each.partition("=")[2])
+        return given
+
+    return read
+
+
 def store_address(raw: Raw) -> str:
     """Read the path or the address of a store."""
     given = text(raw)
@@ -195,6 +240,15 @@ def toolset_place(chosen: str) -> tuple[str | None, Role]:
     """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
     platform, colon, role = chosen.rpartition(":")
     return check_platform(platform) if colon else None, check_role(role)
+
+
+def server_name(chosen: str) -> str:
+    """Return a name that can begin the names of tools, or raise ``InvalidValue``."""
+    if not _SERVER_NAME.fullmatch(chosen):
+        raise InvalidValue(
+            f"the server's name {chosen[:40]!r}: use a letter, then at most 23 lower-case letters, digits, '-' and '_'"
+        )
+    return chosen
 
 
 def personality_name(chosen: str) -> str:

@@ -29,6 +29,8 @@ class Setting(Generic[T]):
     """Checks the part in angle brackets."""
     is_path: bool = False
     """A relative one counts from the folder of the file it stands in."""
+    holds_pairs: bool = False
+    """In a file it may be written as names with values, which are read as ``NAME=value``."""
     shown: Callable[[str], str] = _as_it_is
     """Takes out what nobody should see; what it changes holds a secret."""
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, get_args
 
 from keryx.config import TURNS_MAX, WELCOME, LogFormat, LogLevel, LogSettings, ModelsSettings, WebhookSettings
-from keryx.config_load import readers, tool_rows
+from keryx.config_load import program_rows, readers, tool_rows
 from keryx.config_load.readers import Reader, one_of, optional, whole
 from keryx.config_load.setting import PREFIX, Setting
 from keryx.domain.busy import BUSY_MODES, BusyMode
@@ -253,6 +253,7 @@ TABLE: tuple[Setting[Any], ...] = (
     *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
     *(WEBHOOK_ENABLED, WEBHOOK_HOST, WEBHOOK_PORT, WEBHOOK_CALLBACK, WEBHOOK_SECRET),
     *tool_rows.ROWS,
+    *program_rows.ROWS,
 )
 VARIABLES: Mapping[str, Setting[Any]] = {each.variable: each for each in TABLE if each.variable}
 

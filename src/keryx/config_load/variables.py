@@ -60,15 +60,19 @@ def given_by_secrets(path: Path, user_file: Path) -> Iterator[Given | str]:
             yield from said or [f"{origin}: there is no setting {match[1]}; remove the line"]
 
 
-def provider_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return keys and addresses of model providers, under the names their own packages read.
+def known_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return every variable that is set, ours and others'.
 
     Those of the environment win over those of the ``.env``, which must have been read without a problem.
     """
     matches = (_LINE.fullmatch(line) for line in _read_private(path).splitlines())
     written = {match[1]: _unquoted(match[2]) for match in matches if match is not None}
-    found = {**written, **environ}
-    return {name: value for name, value in found.items() if _PROVIDERS_OWN.fullmatch(name) and value}
+    return {name: value for name, value in {**written, **environ}.items() if value}
+
+
+def provider_variables(known: Mapping[str, str]) -> dict[str, str]:
+    """Return keys and addresses of model providers, under the names their own packages read."""
+    return {name: value for name, value in known.items() if _PROVIDERS_OWN.fullmatch(name)}
 
 
 def program_variables(environ: Mapping[str, str], named: Collection[str]) -> dict[str, str]:

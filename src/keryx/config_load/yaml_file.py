@@ -91,7 +91,8 @@ class _Walk:
 
     def _value(self, key: Any, value: Any, named: Named) -> Given | str:
         try:
-            return Given(named=named, raw=_raw(value), origin=self._at(key))
+            raw = _pairs(value) if named.setting.holds_pairs and value.id == "mapping" else _raw(value)
+            return Given(named=named, raw=raw, origin=self._at(key))
         except InvalidValue as error:
             return f"{self._at(key)}: {named.name}: {error}"
 
@@ -105,6 +106,12 @@ def _raw(node: Any) -> Raw:
     if node.id == "sequence" and all(item.id == "scalar" for item in node.value):
         return tuple(str(item.value) for item in node.value)
     raise InvalidValue("one value is expected here, and more is given")
+
+
+def _pairs(node: Any) -> Raw:
+    if any(part.id != "scalar" for pair in node.value for part in pair):
+        raise InvalidValue("a name is expected before each colon, and one value behind it")
+    return tuple(f"{name.value}={value.value}" for name, value in node.value)
 
 
 def with_value(path: Path, text: str, keys: tuple[str, ...], value: object) -> str:

@@ -33,6 +33,8 @@ TALK: Final = "talk"
 """Tools by which the agent asks the person, or tells them something in another chat."""
 PLAN: Final = "plan"
 """Tools that make and change the person's own schedules."""
+REPORTED: Final = "reported"
+"""What an agent that uses tools of its own did: everybody's agent may tell of it."""
 GENERAL: Final = "general"
 """Tools that name no set of their own."""
 

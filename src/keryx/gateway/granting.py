@@ -4,10 +4,13 @@ A session that was given a task has only what came with it.
 """
 
 from keryx.agents.agent import ToolOffer
-from keryx.domain.toolset import MEMORY, RESULTS, ToolsetSettings, may_use_toolset
+from keryx.domain.toolset import MEMORY, REPORTED, RESULTS, ToolsetSettings, may_use_toolset
 from keryx.domain.turn import TurnPurpose
 from keryx.tools.tool import Toolbox
 from keryx.views.turn import TurnView
+
+ALWAYS = (REPORTED, RESULTS)
+"""What is of use only beside other tools."""
 
 
 def tools_for(
@@ -17,10 +20,12 @@ def tools_for(
     silent = purpose == "flush"
 
     def is_given(offer: ToolOffer) -> bool:
+        if offer.toolset == REPORTED:
+            return True
         if silent and offer.toolset != MEMORY:
             return False
         if offer.toolset == RESULTS:
-            return any(is_given(other) for other in toolbox.offers() if other.toolset != RESULTS)
+            return any(is_given(other) for other in toolbox.offers() if other.toolset not in ALWAYS)
         task = view.delegation
         if task is not None and not task.gives(offer.name, toolset=offer.toolset, effect=offer.effect):
             return False

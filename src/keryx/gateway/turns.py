@@ -169,6 +169,7 @@ class TurnLoop:
         desk, begun = self._desk, running.begun
         platforms = desk.platforms
         view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
+        await self._toolbox.ready()
         toolbox = tools_for(self._toolbox, view, purpose=begun.purpose, toolsets=desk.settings.toolsets)
         stage = running.stage = TurnStage(desk, toolbox, view, begun)
         if await stage.finish_open_calls():

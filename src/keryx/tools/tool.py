@@ -109,11 +109,34 @@ class Unasked:
         return self._tool.pattern(use)
 
 
-class Toolbox:
-    """The tools of a gateway, by name."""
+class ToolSource(Protocol):
+    """Where tools come from that may come and go while a gateway runs."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools = {tool.offer.name: tool for tool in tools}
+    def tools(self) -> Sequence[Tool]:
+        """Return those that are there now."""
+
+    async def ready(self) -> None:
+        """Return when it is worth asking for them, soon in any case."""
+
+
+class Toolbox:
+    """The tools of a gateway, by name; a tool of its own wins over one of a source."""
+
+    def __init__(self, tools: Iterable[Tool] = (), *, sources: Sequence[ToolSource] = ()) -> None:
+        self._own = {tool.offer.name: tool for tool in tools}
+        self._sources = sources
+
+    @property
+    def _tools(self) -> Mapping[str, Tool]:
+        if not self._sources:
+            return self._own
+        more = {tool.offer.name: tool for source in self._sources for tool in source.tools()}
+        return more | self._own
+
+    async def ready(self) -> None:
+        """Return when the sources are, before a turn begins."""
+        for source in self._sources:
+            await source.ready()
 
     def offers(self) -> Sequence[ToolOffer]:
         """Return what an agent is told, by name, so that its prompt stays the same."""

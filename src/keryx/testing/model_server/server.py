@@ -172,6 +172,8 @@ class _Connection:
             with suppress(ConnectionError, h11.RemoteProtocolError, _CutOff):
                 while (asked := await self._receive()) is not None:
                     await self._respond(asked)
+                    if self._http.our_state is h11.MUST_CLOSE:
+                        break  # the client asked for it
                     self._http.start_next_cycle()
         except asyncio.CancelledError:
             self._writer.transport.abort()

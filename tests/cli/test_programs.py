@@ -1,0 +1,67 @@
+"""Programs of others from the configuration to the answer: who answers, and servers that must not hold up the start."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from keryx.agents.acp import AcpAgent
+from keryx.agents.command import CommandAgent
+from keryx.app import open_system
+from keryx.config_load import load_config
+from tests.architecture.source import ROOT
+
+PATIENCE_SECONDS = 60
+NEVER = 'mcp: {servers: {never: {command: [sleep, "600"]}, nowhere: {url: "http://127.0.0.1:9/mcp"}}}'
+
+
+def environ_of(home: Path, text: str) -> dict[str, str]:
+    (home / "main").mkdir()
+    (home / "main" / "config.yaml").write_text(text)
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "KERYX_HOME": str(home)}
+
+
+async def start(environ: dict[str, str], *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "keryx", *arguments),
+        env=environ,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def test_a_command_answers_in_the_terminal(tmp_path: Path) -> None:
+    environ = environ_of(tmp_path, "agent: {command: tr a-z A-Z}")
+    process = await start(environ, "--print", "hello there")
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+    assert (out.decode(), err.decode(), process.returncode) == ("HELLO THERE\n", "", 0)
+
+
+async def test_servers_that_never_come_do_not_hold_up_a_gateway(tmp_path: Path) -> None:
+    process = await start(environ_of(tmp_path, NEVER), "serve")
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while b"keryx: ready" not in await process.stderr.readline():
+            assert process.returncode is None
+    process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "tool"),
+    [
+        ("agent: {acp: hermes-acp}", AcpAgent, "acp_permission"),
+        ("agent: {command: cat}", CommandAgent, "search_history"),
+    ],
+)
+async def test_the_configuration_says_who_answers(tmp_path: Path, text: str, kind: type, tool: str) -> None:
+    async with open_system(load_config(environ_of(tmp_path, text), tmp_path)) as system:
+        assert isinstance(system.agent, kind)
+        assert system.toolbox.find(tool) is not None
+        assert system.who in ("hermes-acp (ACP)", "cat")
+        await system.warm_up()
+        await system.agent.close()

@@ -1,0 +1,134 @@
+"""Programs of others in the configuration: who answers, and MCP servers with what they take from variables."""
+
+from pathlib import Path
+
+import pytest
+
+from keryx.config import AgentSettings, McpServerSettings
+from keryx.config_load import load_config, set_value
+from keryx.errors import InvalidValue
+
+SERVERS = """
+mcp:
+  servers:
+    files:
+      command: [server, --root, /notes]
+      env: {TOKEN: $FILES_TOKEN, MODE: "a=b"}
+      effects:
+        read: pure
+        write: ask
+      timeout_seconds: 5
+    web:
+      url: https://example.test/mcp
+      headers: ["Authorization=Bearer ${WEB_TOKEN}"]
+      toolset: office
+"""
+
+
+class Home:
+    """A profile with a file and a .env."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "home" / "main"
+        self.folder.mkdir(parents=True)
+        self.environ = {"KERYX_HOME": str(folder / "home")}
+        self.cwd = folder
+
+    def write(self, text: str, *, secrets: str = "") -> None:
+        (self.folder / "config.yaml").write_text(text)
+        (self.folder / ".env").write_text(secrets)
+        (self.folder / ".env").chmod(0o600)
+
+    def problem(self, **variables: str) -> str:
+        with pytest.raises(InvalidValue) as wrong:
+            load_config(self.environ | variables, self.cwd)
+        return str(wrong.value)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_nobody_answers_instead_of_a_model_where_nothing_is_said(home: Home) -> None:
+    found = load_config(home.environ, home.cwd)
+    assert found.agent == AgentSettings()
+    assert found.mcp_servers == ()
+
+
+def test_a_command_line_is_a_text_or_a_list(home: Home) -> None:
+    home.write("agent: {acp: 'opencode acp --cwd \"/a b\"'}")
+    assert load_config(home.environ, home.cwd).agent.acp == ("opencode", "acp", "--cwd", "/a b")
+    home.write("agent: {command: [./answer, 'a b'], format: jsonl}")
+    agent = load_config(home.environ, home.cwd).agent
+    assert (agent.command, agent.format, agent.acp) == (("./answer", "a b"), "jsonl", ())
+    assert set_value("agent.command", "none", environ=home.environ, cwd=home.cwd).agent.command == ()
+
+
+def test_a_program_gets_the_environment_and_the_secrets_but_nothing_of_ours(home: Home) -> None:
+    home.write("", secrets="SOME_KEY=s\nKERYX_WEBHOOK_SECRET=whsec_x\n")
+    agent = load_config(home.environ | {"PATH": "/bin", "KERYX_AGENT_ACP": "it"}, home.cwd).agent
+    assert agent.environment == {"PATH": "/bin", "SOME_KEY": "s"}
+    assert "SOME_KEY" not in repr(agent)
+
+
+def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None:
+    home.write(SERVERS, secrets="FILES_TOKEN=secret\n")
+    found = load_config(home.environ | {"WEB_TOKEN": "t"}, home.cwd)
+    files, web = found.mcp_servers
+    assert files == McpServerSettings(
+        name="files",
+        command=("server", "--root", "/notes"),
+        env={"TOKEN": "secret", "MODE": "a=b"},
+        effects={"read": "pure", "write": "ask"},
+        timeout_seconds=5,
+    )
+    assert web == McpServerSettings(
+        name="web",
+        url="https://example.test/mcp",
+        headers={"Authorization": "Bearer t"},
+        toolset="office",
+        timeout_seconds=60,
+    )
+    shown = {row.name: row.value for row in found.explain()}
+    assert shown["mcp.servers.files.env"] == "TOKEN, MODE"
+    assert "secret" not in repr(files)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("agent: {acp: a, command: b}", "agent.acp is set too; keep one of them"),
+        ("agent: {acp: 'a \"b'}", "a quote is not closed"),
+        ("agent: {acp: ['', b]}", "no program is named"),
+        ("agent: {format: xml}", "use one of text, jsonl"),
+        (
+            "mcp: {servers: {a: {toolset: x}}}",
+            "mcp.servers.a: give either a command, which is started, or a url",
+        ),
+        ("mcp: {servers: {a: {command: x, url: 'http://y/'}}}", "give either a command"),
+        ("mcp: {servers: {A B: {command: x}}}", "the server's name 'A B'"),
+        ("mcp: {servers: {a: {command: x, env: {B: $NOWHERE}}}}", "the variable NOWHERE is not set"),
+        ("mcp: {servers: {a: {command: x, env: [B]}}}", "entry 1 has no name"),
+        ("mcp: {servers: {a: {command: x, env: {B: [c]}}}}", "a name is expected before each colon"),
+        ('mcp: {servers: {a: {command: x, env: {B: "c\\n"}}}}', "entry 1 holds control characters"),
+        ("mcp: {servers: {a: {command: x, effects: {b: never}}}}", "'never' is not known; use one of"),
+        ("mcp: {servers: {a: {command: x, timeout_seconds: 0}}}", "write a whole number from 1 to 3600"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(home: Home, text: str, problem: str) -> None:
+    home.write(text)
+    told = home.problem()
+    assert problem in told
+    assert "config.yaml:1: " in told
+
+
+def test_nothing_is_an_empty_list(home: Home) -> None:
+    home.write("mcp: {servers: {a: {command: x, env: none, headers: 'A=b'}}}")
+    (server,) = load_config(home.environ, home.cwd).mcp_servers
+    assert (server.env, server.headers) == ({}, {"A": "b"})
+
+
+def test_a_project_must_not_have_programs_started(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "keryx.yaml").write_text("agent: {command: rm}\nmcp: {servers: {a: {command: rm}}}\n")
+    assert home.problem().count("a project must not decide this") == 2
