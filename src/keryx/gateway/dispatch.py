@@ -148,7 +148,9 @@ class Dispatcher:
         if index == 0 and delivery.kind == "reply" and delivery.attempts == 1:
             waited = self._desk.clock.now() - delivery.due_at
             self._desk.metrics.token_to_send.observe(waited / SECOND)
-        if is_first and delivery.maybe_repeated_at is not None:
+        can = self._adapter.capabilities
+        may_be_there = is_first and delivery.maybe_repeated_at is not None
+        if may_be_there and not can.deduplicates:
             piece = _marked(piece)
         outgoing = Outgoing(
             to=delivery.to,
@@ -160,14 +162,21 @@ class Dispatcher:
             return Rejected(reason=NOT_SURE)
         try:
             if index == 0 and delivery.platform_message_id is not None:
-                changed = await self._adapter.edit(outgoing, message_id=delivery.platform_message_id)
-                # The same change again does no harm.
-                return Rejected(reason=NO_RECEIPT) if isinstance(changed, Unknown) else changed
-            return await self._adapter.send(outgoing)
+                return await self._change(outgoing, message_id=delivery.platform_message_id)
+            sent = await self._adapter.send(outgoing)
+            if may_be_there and can.deduplicates and can.edits and isinstance(sent, Sent) and sent.message_id:
+                # What the platform knew already may be a preview: it stays as it is until it is changed.
+                return await self._change(outgoing, message_id=sent.message_id)
+            return sent
         except Exception as error:  # noqa: BLE001 - an adapter is somebody else's code; see below
             # An adapter that breaks its promise may have sent it.
             _log.failed("the adapter of %s failed", self._adapter.platform, error=error)
             return Unknown()
+
+    async def _change(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
+        changed = await self._adapter.edit(outgoing, message_id=message_id)
+        # The same change again does no harm.
+        return Rejected(reason=NO_RECEIPT) if isinstance(changed, Unknown) else changed
 
     async def _run_previews(self) -> None:
         """Show what turns are saying, as often as the platform likes."""

@@ -154,8 +154,9 @@ class FakePlatform:
         if message_id is not None and not known:
             return Rejected(reason="there is no such message", permanent=True)
         if known:
-            known[0].texts.append(outgoing.piece.text)
             shown = known[0]
+            if message_id is not None:  # what is sent again is the same message, and stays as it is
+                shown.texts.append(outgoing.piece.text)
         else:
             shown = Shown(
                 id=f"out-{next(self._numbers)}",

@@ -317,7 +317,7 @@ async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> N
     assert (tool.offer.effect, tool.question(use_of())) == ("once", "Done by the agent itself.")
     assert UNKNOWN.endswith("what came of it.")
     question = Permission().question(use_of(title="delete it"))
-    assert question == "The agent wants to do this: delete it\nMay it? Answer /approve or /deny."
+    assert question == "The agent wants to do this: delete it\nMay it?"
 
 
 def test_a_file_of_complaints_that_is_big_begins_anew(tmp_path: Path) -> None:

@@ -59,8 +59,10 @@ def _answered_once(
     """What is called answered is answered in one message; another one is marked."""
     fates = {item.ref: item.fate for item in items}
     answers = _answers(platform.shown)
+    marked = {each.key for each in platform.shown if MAYBE_REPEATED_MARK in each.text}
     for saying in sayings:
-        shown = answers[saying.number]
+        # What grew and was not known to be there became a marked message later, with whatever it said in the end.
+        shown = [each for each in answers[saying.number] if not (_is_growing(each) and each.key in marked)]
         if fates.get(saying.ref) == "answered" and all(_is_growing(each) for each in shown):
             yield f"#{saying.number} was answered and nobody sees it"
         unmarked = [each for each in shown if MAYBE_REPEATED_MARK not in each.text]

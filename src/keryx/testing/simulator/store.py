@@ -82,6 +82,9 @@ class Watcher(Protocol):
     def committed(self, by: "ProcessStore") -> None:
         """Tell the stores of all processes about a commit."""
 
+    def in_order(self, waiting: list[T]) -> list[T]:
+        """Return those who wait for the same in the order in which they wake."""
+
 
 class ProcessStore(Database):
     """The store as one process sees it."""
@@ -93,7 +96,7 @@ class ProcessStore(Database):
         self._bridge = bridge
         self._watcher = watcher
         self._number = 0
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` in one transaction, with three places at which it can go wrong."""
@@ -131,9 +134,9 @@ class ProcessStore(Database):
         """Wait for a commit; those of other processes are noticed a little later."""
         if self._number == since:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(waiting)
+            self._waiting[waiting] = None
             await asyncio.wait([waiting], timeout=timeout_seconds)
-            self._waiting.discard(waiting)
+            self._waiting.pop(waiting, None)
         return self._number != since
 
     def notice(self, *, after_seconds: float) -> None:
@@ -142,8 +145,8 @@ class ProcessStore(Database):
 
     def _notice(self) -> None:
         self._number += 1
-        waiting, self._waiting = self._waiting, set()
-        for each in waiting:
+        waiting, self._waiting = list(self._waiting), {}
+        for each in self._watcher.in_order(waiting):
             if not each.done():
                 each.set_result(None)
 

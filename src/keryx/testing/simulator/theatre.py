@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 from keryx.config import Settings
 from keryx.ids import Ids
@@ -71,6 +72,7 @@ class Theatre:
             platform=FakePlatform(name=f"sim{self._played}", capabilities=capabilities),
             plan=plan,
             settings=settings,
+            wakes=Random(seed),
         )
         self._world = world
 

@@ -7,6 +7,7 @@ something happens there; without a plan nothing does. Who dies is started again 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Literal, NamedTuple
 
 from keryx.clock import HOUR, SECOND, Micros
@@ -122,6 +123,8 @@ class World:
     places: list[Place] = field(default_factory=list)
     statements: dict[int, list[str]] = field(default_factory=dict)
     """What ran in a transaction, by the number of the place before it."""
+    wakes: Random = field(default_factory=lambda: Random(0))
+    """In which order those wake who wait for the same: the seed decides, and nothing else."""
     breaches: list[str] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     stores: list[ProcessStore] = field(default_factory=list)
@@ -143,6 +146,10 @@ class World:
         if self._how == "exception":
             raise StoreUnavailable(f"planned before {name}")
         raise Crash(f"planned before {name}")
+
+    def in_order(self, waiting: list[T]) -> list[T]:
+        """Return those who wait for the same in the order in which they wake."""
+        return self.wakes.sample(waiting, len(waiting))
 
     def look(self, work: Awaitable[T]) -> T:
         """Return something from the store, as nobody in particular."""
