@@ -77,6 +77,28 @@ async def test_an_answer_is_watched_growing_in_one_message(store: Database) -> N
     assert len(shown.texts) > 2
 
 
+async def test_where_messages_are_known_again_a_preview_without_a_receipt_becomes_the_answer(
+    store: Database,
+) -> None:
+    can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10, deduplicates=True)
+    platform = FakePlatform(capabilities=can)
+    await let_in(store, platform, "ana")
+    troubles: list[Trouble | None] = ["lose the receipt"]
+    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+
+    async def speak_until_it_is_seen(brief: Brief, stage: Stage) -> Answer:
+        while not platform.shown:
+            await stage.say("word after word, word after word, ")
+            await asyncio.sleep(0.3)
+        return said("word after word, and the end")
+
+    async with running(store, platform, Actor(speak_until_it_is_seen)):
+        platform.say("speak")
+        await until(lambda: bool(platform.shown) and platform.shown[0].text.endswith("the end"))
+    (shown,) = platform.shown
+    assert shown.text == "word after word, and the end"
+
+
 async def test_a_receipt_that_was_lost_marks_the_second_message(
     store: Database, platform: FakePlatform
 ) -> None:
