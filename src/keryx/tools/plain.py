@@ -1,15 +1,13 @@
 """A tool whose arguments are declared once: as the schema the agent is told, and as what they are checked against."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
-from keryx.domain.toolset import GENERAL
-from keryx.domain.turn import StepEffect
+from keryx.tools.face import Face
 from keryx.tools.tool import ToolFailed, Use
 
 Kind = Literal["string", "integer", "boolean"]
@@ -81,31 +79,20 @@ class Arguments:
         return bool(self.given.get(name, False))
 
 
-class PlainTool(ABC):
+class PlainTool(Face):
     """A tool that declares its parameters."""
 
-    name: str
-    description: str
-    effect: StepEffect = "pure"
-    toolset: str = GENERAL
     parameters: Mapping[str, Parameter] = {}
 
     @property
-    def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "properties": {name: each.schema for name, each in self.parameters.items()},
-            "required": [name for name, each in self.parameters.items() if each.required],
-            "additionalProperties": False,
-        }
-        return ToolOffer(
-            name=self.name,
-            description=self.description,
-            parameters=schema,
-            effect=self.effect,
-            toolset=self.toolset,
-        )
+    def properties(self) -> dict[str, JsonValue]:
+        """The schemas of its arguments, by name."""
+        return {name: each.schema for name, each in self.parameters.items()}
+
+    @property
+    def required(self) -> list[str]:
+        """The arguments that must be given."""
+        return [name for name, each in self.parameters.items() if each.required]
 
     async def run(self, use: Use) -> JsonValue:
         """Check the arguments, do it and return what came of it, or raise ``ToolFailed``."""
@@ -114,14 +101,6 @@ class PlainTool(ABC):
     @abstractmethod
     async def work(self, use: Use, given: Arguments) -> JsonValue:
         """Do it and return what came of it, or raise ``ToolFailed``."""
-
-    def question(self, use: Use) -> str:  # noqa: ARG002 - the same whatever it is used for
-        """Return what a person is asked before it is done, if anybody ever is."""
-        return f"May I use {self.name}?"
-
-    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
-        """Return what a person's "always" would cover; None for every use of the tool."""
-        return None
 
     def arguments(self, use: Use) -> Arguments:
         """Return the arguments of a call, or raise ``ToolFailed``; null counts as not given."""

@@ -3,25 +3,21 @@
 A tool that tells what only the person may read refuses where others read the answer.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
-from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
 from keryx.domain.toolset import STATE
-from keryx.domain.turn import StepEffect
 from keryx.store.database import Database, ReadTx
+from keryx.tools.face import Face
 from keryx.tools.tool import ToolFailed, Use
 
 PRIVATE = "That is told only in a direct message: others read this chat."
 
 
-class Offered:
-    """A tool on the store that says what it is with a few names."""
+class Offered(Face):
+    """A tool on the store; its parameters are JSON schemas."""
 
-    name: str
-    description: str
-    effect: StepEffect = "pure"
     toolset: str = STATE
     parameters: dict[str, JsonValue] = {}  # noqa: RUF012 - each tool states its own
     optional: Sequence[str] = ()
@@ -31,32 +27,17 @@ class Offered:
         self._database = database
 
     @property
-    def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "properties": self.parameters,
-            "required": [name for name in self.parameters if name not in self.optional],
-            "additionalProperties": False,
-        }
-        return ToolOffer(
-            name=self.name,
-            description=self.description,
-            parameters=schema,
-            effect=self.effect,
-            toolset=self.toolset,
-        )
+    def properties(self) -> dict[str, JsonValue]:
+        """The schemas of its arguments, by name."""
+        return self.parameters
 
-    def question(self, use: Use) -> str:  # noqa: ARG002 - the same whatever it is used for
-        """Return what a person is asked before, if anybody ever is."""
-        return f"May I use {self.name}?"
-
-    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
-        """Return None: a lasting yes covers every use."""
-        return None
+    @property
+    def required(self) -> list[str]:
+        """The arguments that must be given."""
+        return [name for name in self.parameters if name not in self.optional]
 
 
-class Told(Offered, ABC):
+class Told(Offered):
     """A tool that reads and tells; it changes nothing and may run any number of times."""
 
     is_private = False
