@@ -137,7 +137,7 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(model=models.default, by_platform=models.by_platform, fallbacks=models.fallbacks),
-        Access(variables=models.variables, timeout_seconds=models.timeout_seconds),
+        Access(variables=models.variables, timeout_seconds=models.timeout_seconds, prices=models.prices),
         otherwise=Guide(),
         clock=SystemClock(),
         read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),

@@ -92,6 +92,8 @@ class Answer:
 
     message: NewMessage | None
     silent: bool = False
+    unsaid: NewMessage | None = None
+    """The answer to what Keryx itself asked: it stands in no transcript, but what it used counts."""
 
 
 class AgentFailed(KeryxError):

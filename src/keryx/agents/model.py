@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from keryx.agents.agent import Agent, AgentFailed, Answer, Asked, Brief, Said, Stage
 from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
+from keryx.agents.titles import title_question
 from keryx.clock import SECOND, Clock, Micros
 from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
@@ -102,12 +103,14 @@ class ModelAgent:
         models = self._choice.models_for(brief)
         if not models:
             return await self._otherwise.run(brief, stage)
+        if brief.purpose == "title":
+            return await self._title(models, brief, stage)
         is_silent = brief.purpose in SILENT_PURPOSES
         if is_silent and not (brief.purpose == "flush" and brief.tools):
             return Answer(message=None, silent=True)
         listener = _Deaf() if is_silent else stage
         answer = await self._converse(models, await self._question(brief), stage, listener)
-        return Answer(message=None if is_silent else answer, silent=is_silent)
+        return Answer(message=None, silent=True, unsaid=answer) if is_silent else Answer(message=answer)
 
     async def warm_up(self) -> None:
         """Load what the first turn will need; a model that cannot be asked is told of in that turn."""
@@ -122,6 +125,13 @@ class ModelAgent:
         if caller is not None:
             await caller.close()
         await self._otherwise.close()
+
+    async def _title(self, models: Sequence[str], brief: Brief, stage: Stage) -> Answer:
+        """Ask what the conversation is about."""
+        question = title_question(brief.messages)
+        model, answer = await self._ask(models, question, _Deaf())
+        await stage.note_model(_asked(model, question))
+        return Answer(message=None, silent=True, unsaid=answer)
 
     async def _converse(
         self, models: Sequence[str], question: Question, stage: Stage, listener: Listener

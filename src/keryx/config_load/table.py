@@ -14,6 +14,7 @@ from keryx.config import TURNS_MAX, WELCOME, LogFormat, LogLevel, LogSettings, M
 from keryx.config_load import readers
 from keryx.config_load.readers import Reader, T, one_of, optional, whole
 from keryx.domain.busy import BUSY_MODES, BusyMode
+from keryx.domain.prices import Price
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
 from keryx.domain.source import check_platform
@@ -114,6 +115,19 @@ MODELS_TIMEOUT = Setting(
     read=whole(1, 3_600),
     default=_MODELS.timeout_seconds,
     help="How long a model may be silent, before its first word and after any other.",
+)
+MODELS_TITLES = Setting(
+    name="models.titles",
+    read=readers.flag,
+    default=_MODELS.titles,
+    help="Whether the model that answers is asked for a title after the first exchange; a person's own stays.",
+)
+MODELS_PRICES: Setting[Price | None] = Setting(
+    name="models.prices.<model>",
+    read=readers.price,
+    default=None,
+    chosen=readers.model_name,
+    help="What a million tokens of a model cost in dollars: input, output; or input, cached input, output; a list.",
 )
 TIMEZONE = Setting(
     name="timezone", read=readers.zone, default=_RESET.zone, help="The IANA time zone of hours and dates."
@@ -278,7 +292,7 @@ WEBHOOK_SECRET = Setting(
 )
 
 TABLE: tuple[Setting[Any], ...] = (
-    *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT),
+    *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT, MODELS_TITLES, MODELS_PRICES),
     *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),

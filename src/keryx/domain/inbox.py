@@ -25,6 +25,9 @@ ATTEMPTS_MAX: Final = 3
 FLUSH_PLATFORM: Final = "flush"
 """Where the refs of Keryx's own requests to flush memory are unique; such an item is no message of anybody."""
 
+TITLE_PLATFORM: Final = "title"
+"""The same for Keryx's own requests for a title."""
+
 _NEXT_STATES: Final[dict[InboxState, frozenset[InboxState]]] = {
     # A command is done in the transaction that accepts it; a waiting message can be cancelled.
     "ready": frozenset({"claimed", "done", "dead"}),

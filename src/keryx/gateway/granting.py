@@ -2,7 +2,7 @@
 
 from keryx.agents.agent import ToolOffer
 from keryx.domain.toolset import MEMORY, ToolsetSettings, may_use_toolset
-from keryx.domain.turn import TurnPurpose
+from keryx.domain.turn import TurnPurpose, gives_way
 from keryx.tools.tool import Toolbox
 from keryx.views.turn import TurnView
 
@@ -11,10 +11,10 @@ def tools_for(
     toolbox: Toolbox, view: TurnView, *, purpose: TurnPurpose, toolsets: ToolsetSettings
 ) -> Toolbox:
     """Return the tools of a turn; the agent is told of no other, and a call of another finds none."""
-    silent = purpose == "flush"
+    silent = gives_way(purpose)
 
     def is_given(offer: ToolOffer) -> bool:
-        if silent and offer.toolset != MEMORY:
+        if purpose == "title" or (silent and offer.toolset != MEMORY):
             return False
         return may_use_toolset(
             toolsets, view.grants, role=view.role, platform=view.platform, toolset=offer.toolset

@@ -13,7 +13,7 @@ from keryx.clock import SECOND, Micros
 from keryx.domain.lease import RENEW_EVERY, must_cancel
 from keryx.domain.message import NewMessage
 from keryx.domain.session import SessionId
-from keryx.domain.turn import TurnId
+from keryx.domain.turn import TurnId, gives_way
 from keryx.errors import LeaseLost, StoreUnavailable
 from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk
 from keryx.gateway.granting import tools_for
@@ -93,6 +93,9 @@ class TurnLoop:
         self._is_draining = True
         self._bell.ring()
         await self._has_ended.wait()
+        for each in self._running.values():
+            if gives_way(each.begun.purpose):
+                each.end("hand back")
         tasks = [each.task for each in self._running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -103,8 +106,8 @@ class TurnLoop:
 
     async def _begin(self) -> None:
         """Begin the turns that wait, as many as there is room for."""
-        # Flushes are few and nobody waits for them: they take nobody's place.
-        room = self.turns_max - sum(each.begun.purpose != "flush" for each in self._running.values())
+        # What Keryx does by itself is little and nobody waits for it: it takes nobody's place.
+        room = self.turns_max - sum(not gives_way(each.begun.purpose) for each in self._running.values())
         if room <= 0:
             return
         desk, session_id = self._desk, self._session_id
@@ -261,8 +264,14 @@ class _Running:
 
     async def _finish(self, answer: Answer) -> None:
         lease, turn_id, ids = self.begun.lease, self.begun.turn_id, self._desk.ids
-        seen = () if self.stage is None else self.stage.seen
-        reply = Reply(message=answer.message, silent=answer.silent, seen=seen)
+        stage = self.stage
+        reply = Reply(
+            message=answer.message,
+            silent=answer.silent,
+            seen=() if stage is None else stage.seen,
+            unsaid=answer.unsaid,
+            wants_title=self._desk.settings.titles and stage is not None and stage.asked_model,
+        )
         await self._insist(lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=reply, ids=ids))
         self._count("answered")
 

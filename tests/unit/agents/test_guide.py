@@ -58,6 +58,7 @@ def message(seq: int, role: Role, *parts: Part) -> Message:
         0,
         0,
         0,
+        0,
         None,
         0,
     )

@@ -4,6 +4,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
 from keryx.errors import NotFound
@@ -101,6 +102,19 @@ def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, too
         model=clean_text(model),
         prompt_hash=prompt_hash,
         tools_hash=tools_hash,
+    )
+
+
+def count_unsaid(tx: Tx, turn_id: int, answer: NewMessage) -> None:
+    """Count what a turn used for an answer that is in no transcript."""
+    tx.run(
+        "turns.count_unsaid",
+        turn_id=turn_id,
+        input_tokens=answer.input_tokens,
+        cached_tokens=answer.cached_tokens,
+        output_tokens=answer.output_tokens,
+        thinking_tokens=answer.thinking_tokens,
+        cost_micros=answer.cost_micros,
     )
 
 

@@ -1,0 +1,2 @@
+-- compatible: 2
+-- Holds the place of a step of another branch; it goes away when that is merged.
