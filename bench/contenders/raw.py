@@ -17,7 +17,13 @@ from keryx.store.sqlite import LOG_BYTES_MAX
 from keryx.store.statements import load
 
 SEQ_MAX = 2**62
-NO_TOKENS = {"input_tokens": 0, "cached_tokens": 0, "output_tokens": 0, "cost_micros": 0}
+NO_TOKENS = {
+    "input_tokens": 0,
+    "cached_tokens": 0,
+    "output_tokens": 0,
+    "thinking_tokens": 0,
+    "cost_micros": 0,
+}
 
 OPTIONS = (
     "journal_mode=WAL",

@@ -192,7 +192,7 @@ def _model(configuration: Configuration, database: Database) -> Answering:
             context_tokens=models.context_tokens,
             context_tokens_of=models.context_tokens_of,
         ),
-        Access(variables=models.variables, timeout_seconds=models.timeout_seconds),
+        Access(variables=models.variables, timeout_seconds=models.timeout_seconds, prices=models.prices),
         otherwise=Guide(),
         clock=SystemClock(),
         read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),

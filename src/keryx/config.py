@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from keryx.domain.busy import BusyMode
+from keryx.domain.prices import Price
 from keryx.domain.reset import ResetPolicies
 from keryx.domain.session_key import ScopeSettings
 from keryx.domain.settings import Personality
@@ -56,6 +57,8 @@ class Settings:
     """What ``/personality`` may choose from, by name."""
     toolsets: ToolsetSettings = field(default_factory=ToolsetSettings)
     """Which tools the agent is given, by role and platform."""
+    titles: bool = False
+    """Whether models are asked for titles; ``models.titles`` decides, and a program that asks for none has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,10 @@ class ModelsSettings:
     """How much a model reads and writes at most; None where that is known, or taken to be 128,000."""
     context_tokens_of: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """The same of single models."""
+    titles: bool = True
+    """Whether a model is asked what a young conversation is about."""
+    prices: Mapping[str, Price] = field(default_factory=lambda: MappingProxyType({}))
+    """What models cost, where the list that comes with the packages is wrong or knows nothing."""
     variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """The providers' own keys and addresses, from the environment and the profile's ``.env``."""
 

@@ -9,10 +9,11 @@ from keryx.clock import DAY, HOUR
 from keryx.domain.event import START
 from keryx.domain.session import SessionId
 from keryx.domain.settings import ModelSettings, Personality
+from keryx.domain.title import TitleBy
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
-from keryx.store.tables import blobs, drafts, feed, inbox, memories, people, projects, session_changes, tags
+from keryx.store.tables import blobs, drafts, feed, inbox, people, projects, session_changes, tags
 from keryx.testing.clock import FakeClock
 from keryx.transactions.change_session import (
     Saved,
@@ -20,10 +21,8 @@ from keryx.transactions.change_session import (
     archive,
     close,
     delete,
-    forget,
     mark_read,
     pin,
-    remember,
     rename,
     restore,
     save_draft,
@@ -132,11 +131,13 @@ async def test_a_persons_title_is_never_overwritten_by_a_model(talk: Talk) -> No
     session_id = await talk.session("first words")
     by = talk.owner.id
     assert (await talk.record(session_id)).title == "first words"
-    assert not await talk.database.write(
-        lambda tx: rename(tx, session_id, "Model's", person_id=by, by="model")
-    )
+    assert await talk.database.write(lambda tx: rename(tx, session_id, "Model's", person_id=by, by="model"))
     assert await talk.database.write(lambda tx: rename(tx, session_id, " My\n title \0", person_id=by))
-    assert not await talk.database.write(lambda tx: rename(tx, session_id, "Text", person_id=by, by="text"))
+    others: tuple[TitleBy, ...] = ("text", "model")
+    for other in others:
+        assert not await talk.database.write(
+            partial(rename, session_id=session_id, title="No", person_id=by, by=other)
+        )
     assert (await talk.record(session_id)).title == "My title �"
     with pytest.raises(InvalidValue, match="title is empty"):
         await talk.database.write(lambda tx: rename(tx, session_id, "  ", person_id=by))
@@ -245,35 +246,6 @@ async def test_a_read_mark_only_goes_forward(talk: Talk) -> None:
         await mark(4)
     events = await talk.database.read(lambda tx: feed.list_after(tx, after=START, person_id=by, limit=100))
     assert [event.subject for event in events if event.kind == "read"] == [2, 3]
-
-
-async def test_a_memory_can_be_forgotten_and_remembered_again(talk: Talk) -> None:
-    session_id = await talk.session("a")
-    by = talk.owner.id
-    stranger = await talk.stranger()
-    memory_id = await talk.database.write(
-        lambda tx: remember(tx, session_id, " Likes figs ", person_id=by, seq=1)
-    )
-    audience_id = (await talk.record(session_id)).audience_id
-
-    async def kept() -> list[str]:
-        found = await talk.database.read(
-            lambda tx: memories.list_memories(tx, audience_id=audience_id, limit=10)
-        )
-        return [memory.text for memory in found]
-
-    assert await kept() == ["Likes figs"]
-    with pytest.raises(NotFound, match="no memory"):
-        await talk.database.write(lambda tx: forget(tx, memory_id, person_id=stranger.id))
-    assert await talk.database.write(lambda tx: forget(tx, memory_id, person_id=by))
-    assert not await talk.database.write(lambda tx: forget(tx, memory_id, person_id=by))
-    assert await kept() == []
-    assert await talk.database.write(lambda tx: forget(tx, memory_id, person_id=by, forgotten=False))
-    assert await kept() == ["Likes figs"]
-    assert (await talk.facts(session_id))[-3:] == ["memory"] * 3
-    for text in (" ", "x" * 4_001):
-        with pytest.raises(InvalidValue, match="a memory of"):
-            await talk.database.write(partial(remember, session_id=session_id, text=text, person_id=by))
 
 
 async def test_projects_belong_to_one_person_and_have_one_name(talk: Talk) -> None:

@@ -31,7 +31,10 @@ from keryx.store.tables.covers import drop_cover
 from keryx.testing.clock import FakeClock
 from keryx.transactions import branch_session
 from keryx.transactions.cover_messages import Covered, Summary, cover
+from keryx.transactions.finish_turn import Reply, finish_turn
 from keryx.transactions.import_session import import_session
+from keryx.transactions.title_session import ask_title
+from keryx.views.invariants import check_invariants
 from tests.conformance.talk import FAMILY, Talk, shown_messages
 
 pytestmark = pytest.mark.anyio
@@ -281,3 +284,37 @@ async def test_whatever_was_done_the_copy_says_the_same(kx: Keryx, acts: list[tu
     counted = await kx.get_session(copy)
     assert counted.message_total == len(archive.messages)
     assert counted.input_tokens == sum(message.input_tokens for message in archive.messages)
+
+
+async def test_what_was_thought_and_what_unsaid_answers_used_come_back(kx: Keryx, talk: Talk) -> None:
+    session_id = await talk.session("Rome?")
+    await kx.append(session_id, role="assistant", text="Yes.", output_tokens=9, thinking_tokens=4)
+    await talk.ask(session_id, "And then?", ref="1")
+    begun = await talk.turn(session_id)
+    reply = Reply(
+        message=text_message("assistant", "Oslo."),
+        unsaid=replace(text_message("assistant", "x"), input_tokens=7),
+    )
+    await talk.database.write(
+        lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=talk.ids)
+    )
+    await talk.database.write(lambda tx: ask_title(tx, session_id))
+    naming = await talk.turn(session_id)
+    answer = replace(text_message("assistant", "A trip"), input_tokens=5, output_tokens=3, cost_micros=2)
+    title = Reply(message=None, silent=True, unsaid=answer)
+    await talk.database.write(
+        lambda tx: finish_turn(tx, naming.lease, turn_id=naming.turn_id, reply=title, ids=talk.ids)
+    )
+    before, text = await kx.get_session(session_id), await lines(kx, session_id)
+    [new_id] = await kx.import_lines(text)
+    assert renamed(await lines(kx, new_id), new_id, session_id) == text
+    after = await kx.get_session(new_id)
+    counts = (after.input_tokens, after.output_tokens, after.thinking_tokens, after.cost_micros)
+    assert counts == (before.input_tokens, before.output_tokens, before.thinking_tokens, before.cost_micros)
+    assert (after.thinking_tokens, after.title_by) == (4, "model")
+    assert await talk.database.read(check_invariants) == []
+
+
+def test_a_turn_s_counts_begin_at_nothing() -> None:
+    with pytest.raises(InvalidValue, match="counts begin at 0"):
+        TurnLine(no=1, branch_no=0, state="finished", purpose="title", begun_at=1, cost_micros=-1)

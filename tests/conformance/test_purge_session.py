@@ -30,16 +30,15 @@ from keryx.transactions.branch_session import edit, fork, redo, retry, switch_br
 from keryx.transactions.change_session import (
     close,
     delete,
-    forget,
     mark_read,
     pin,
-    remember,
     restore,
     save_draft,
     tag,
 )
 from keryx.transactions.cover_messages import Summary, cover
 from keryx.transactions.keep_blobs import collect_blobs, keep_blob
+from keryx.transactions.manage_memory import forget, remember
 from keryx.transactions.purge_session import BinEmptied, Pruned, Purged, empty_bin, prune, purge_session
 from keryx.transactions.record_process import NewProcess, record_end, record_started
 from tests.conformance.talk import FAMILY, PHONE, Talk, shown_messages
@@ -70,7 +69,7 @@ async def test_a_purged_session_is_gone_with_everything_about_it(talk: Talk, clo
     by = talk.owner.id
     await talk.ask(session_id, "a", ref="1", source=PHONE)
     await talk.answer(session_id, "b")
-    memory_id = await talk.database.write(lambda tx: remember(tx, session_id, "fig", person_id=by))
+    memory_id = await talk.database.write(lambda tx: remember(tx, session_id, "fig", person_id=by).memory_id)
 
     def use(tx: Tx) -> None:
         tag(tx, session_id, "x", person_id=by)

@@ -18,7 +18,8 @@ from keryx.ids import Ids
 from keryx.store.database import Database, Tx
 from keryx.store.tables import access, branches, homes, keys, leases, outbox, people, processes, turns
 from keryx.testing.clock import FakeClock
-from keryx.transactions.change_session import pin, remember
+from keryx.transactions.change_session import pin
+from keryx.transactions.manage_memory import remember
 from keryx.transactions.manage_project import archive_project
 from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
 from keryx.transactions.run_command import CommandContext, CommandOutcome, NeedsAnswer, run_command
@@ -300,16 +301,20 @@ async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None
 
     await chat.talk.database.write(note)
     answer = (await chat.reply("/memory")).splitlines()
-    assert answer[0] == "- Fig 20"
+    assert answer[0].endswith(". Fig 20")
     assert answer[-1] == "… and 1 more; name words to find them."
-    assert await chat.reply("/memory FIG 0") == "- Fig 20\n- Fig 10\n- Fig 0"
+    found = (await chat.reply("/memory FIG 0")).splitlines()
+    assert [line.partition(". ")[2] for line in found] == ["Fig 20", "Fig 10", "Fig 0"]
     assert await chat.reply("/memory plum") == "Nothing is remembered about that."
     assert await family.reply("/memory") == "Nothing is remembered yet."
 
 
 async def test_usage(chat: Chat) -> None:
     assert await chat.reply("/usage") == (
-        "This conversation: 4 tokens in (0 cached), 2 out, 0 tool calls, cost 0.0000."
+        "This conversation (an unknown model): 4 tokens in (0 cached), 2 out, less than $0.0001.\n"
+        "Tool calls in it: 0.\n"
+        "Today (an unknown model): 4 tokens in (0 cached), 2 out, less than $0.0001.\n"
+        "Costs are estimated, at prices of 2026-10-30."
     )
 
 

@@ -19,7 +19,7 @@ from keryx.ids import Ids
 from keryx.store.database import Database, Tx
 from keryx.store.tables import approvals, homes, processes, turns
 from keryx.testing.clock import FakeClock
-from keryx.transactions import change_session
+from keryx.transactions import change_session, manage_memory
 from keryx.transactions.append_message import append_message
 from keryx.transactions.manage_schedule import create_schedule
 from keryx.views.board import Board, show_board
@@ -78,6 +78,7 @@ async def spend(talk: Talk, session_id: SessionId, at: datetime, tokens: int) ->
         input_tokens=tokens,
         cached_tokens=1,
         output_tokens=2,
+        thinking_tokens=1,
         cost_micros=3,
         created_at=micros_of(at),
     )
@@ -99,7 +100,13 @@ async def test_usage_is_told_by_day_model_and_session(talk: Talk) -> None:
     await spend(talk, other, datetime(2026, 4, 1, tzinfo=UTC), 80)
     usage = await used(talk)
     assert usage.total == Amount(
-        messages=3, tool_calls=3, input_tokens=70, cached_tokens=3, output_tokens=6, cost_micros=9
+        messages=3,
+        tool_calls=3,
+        input_tokens=70,
+        cached_tokens=3,
+        output_tokens=6,
+        thinking_tokens=3,
+        cost_micros=9,
     )
     assert {day: amount.input_tokens for day, amount in usage.days.items()} == {
         date(2026, 3, 1): 10,
@@ -209,8 +216,8 @@ async def test_context_holds_what_the_agent_is_told(talk: Talk) -> None:
         change_session.rename(tx, session_id, "Rome", person_id=who)
         change_session.set_workspace(tx, session_id, "/tmp", person_id=who)
         change_session.set_personality(tx, session_id, Personality(name="p", text="Be brief."), person_id=who)
-        change_session.remember(tx, session_id, "likes trains", person_id=who)
-        change_session.remember(tx, session_id, "lives in Rome", person_id=who)
+        manage_memory.remember(tx, session_id, "likes trains", person_id=who)
+        manage_memory.remember(tx, session_id, "lives in Rome", person_id=who)
         for chat_id, platform in (("-1", "telegram"), ("ops", "slack")):
             address = Address(platform=platform, account=None, chat_id=chat_id, thread_id=None)
             homes.set_home(tx, homes.Home(address, "Family" if chat_id == "-1" else None), set_by=who)

@@ -45,6 +45,7 @@ from keryx.transactions import (
     link_accounts,
     manage_access,
     manage_approval_rules,
+    manage_memory,
     manage_project,
     manage_schedule,
     open_session,
@@ -59,6 +60,7 @@ from keryx.transactions import (
     resume_session,
     run_command,
     send_message,
+    title_session,
     work_as_node,
 )
 from tests.faults.world import BLOB, PLAN, PROCESS, SUMMARY, World
@@ -72,6 +74,7 @@ NEW = Personality(name="dry", text="Speak dryly.")
 LONG = LongResult(text="tea " * 5_000)
 REPLY = finish_turn.Reply(message=text_message("assistant", "done"))
 WISH = Wish(call_id="c", tool="tool", question="?", covers=None)
+TITLE = replace(text_message("assistant", "Tea"), input_tokens=5, output_tokens=1)
 ARCHIVE = Archive(
     session=SessionLine(id="20200101_000000_0000abcd", source=LOCAL_CLI, started_at=1, last_active_at=2),
     messages=(MessageLine(branch_no=0, seq=1, role="user", body='"hi"', created_at=1),),
@@ -154,6 +157,23 @@ def _show_preview(tx: Tx, world: World, ids: Ids) -> object:
 
 def _flush(tx: Tx, world: World, _ids: Ids) -> object:
     return flush_session.flush_session(tx, world.talk, settings=RESETTING) is not None
+
+
+def _ask_title(tx: Tx, world: World, _ids: Ids) -> object:
+    return title_session.ask_title(tx, world.talk) is not None
+
+
+def _begin_title(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
+    begun = begin_turn.begin_turn(tx, holder="h", session_id=world.talk)
+    assert begun is not None
+    assert begun.purpose == "title"
+    return begun
+
+
+def _finish_title(tx: Tx, world: World, ids: Ids) -> object:
+    begun = _begin_title(tx, world, ids)
+    reply = finish_turn.Reply(message=None, silent=True, unsaid=TITLE)
+    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=ids)
 
 
 def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
@@ -240,6 +260,12 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "flush_session.flush_session": _flush,
     "finish_turn.finish_turn: flush": _after(_flush, _finish_flush),
+    "title_session.ask_title": _ask_title,
+    "title_session.set_model_title": lambda tx, w, _ids: title_session.set_model_title(tx, w.talk, TITLE),
+    "finish_turn.finish_turn: title": _after(_ask_title, _finish_title),
+    "accept_message.accept_message: while a title is made": _after(
+        _ask_title, _begin_title, _accept("hello")
+    ),
     "answer_command.answer_command": _after(_accept("/search tea"), _answer_all),
     "append_message.append_message": lambda tx, w, _ids: append_message.append_message(
         tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
@@ -514,10 +540,22 @@ SCENARIOS: dict[str, Scenario] = {
     "change_session.save_draft": lambda tx, w, _ids: change_session.save_draft(
         tx, w.talk, "I was ab", person_id=w.ana.id, revision=0
     ),
-    "change_session.remember": lambda tx, w, _ids: change_session.remember(
+    "manage_memory.remember": lambda tx, w, _ids: manage_memory.remember(
         tx, w.talk, "likes milk", person_id=w.ana.id
     ),
-    "change_session.forget": lambda tx, w, _ids: change_session.forget(tx, w.memory_id, person_id=w.ana.id),
+    "manage_memory.edit_memory": lambda tx, w, _ids: manage_memory.edit_memory(
+        tx, w.talk, w.memory_id, "likes green tea", person_id=w.ana.id
+    ),
+    "manage_memory.forget": lambda tx, w, _ids: manage_memory.forget(tx, w.memory_id, person_id=w.ana.id),
+    "manage_memory.undo_memory": lambda tx, w, _ids: (
+        manage_memory.undo_memory(tx, w.talk, person_id=w.ana.id) is not None
+    ),
+    "manage_memory.undo_memory: an edit": _after(
+        lambda tx, w, _ids: (
+            manage_memory.edit_memory(tx, w.talk, w.memory_id, "likes milk", person_id=w.ana.id).is_new
+        ),
+        lambda tx, w, _ids: manage_memory.undo_memory(tx, w.talk, person_id=w.ana.id) is not None,
+    ),
     "manage_project.create_project": lambda tx, w, _ids: manage_project.create_project(
         tx, manage_project.ProjectPlan(name="garden"), person_id=w.ana.id
     ),
@@ -570,6 +608,7 @@ PARTS: frozenset[str] = frozenset(
         "fail_turn.give_items_back",
         "fail_turn.give_up",
         "fail_turn.may_be_tried_again",
+        "finish_turn.count_unsaid",
         "finish_turn.end_items",
         "flush_session.give_way",
         "hold_turn.hold_turn",
@@ -578,6 +617,7 @@ PARTS: frozenset[str] = frozenset(
         "idle_session.require_owner",
         "keep_blobs.keep_text",
         "manage_access.require_owner",
+        "manage_memory.get_of_chat",
         "pair_stranger.redeem",
         "run_command.show_help",
         # The search index, which is disposable and has a writer and tests of its own.

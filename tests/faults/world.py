@@ -20,11 +20,12 @@ from keryx.store.tables.blobs import Blob
 from keryx.testing.builders import call_message, dm, result_message
 from keryx.transactions.begin_turn import BegunTurn
 from keryx.transactions.branch_session import fork, undo
-from keryx.transactions.change_session import delete, remember
+from keryx.transactions.change_session import delete
 from keryx.transactions.cover_messages import Covered, Summary, cover
 from keryx.transactions.deliveries import Connector, claim_deliveries, take_connector
 from keryx.transactions.keep_blobs import keep_blob
 from keryx.transactions.link_accounts import LinkOffered, offer_link
+from keryx.transactions.manage_memory import remember
 from keryx.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
 from keryx.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
 from keryx.transactions.record_process import NewProcess, record_started
@@ -95,7 +96,7 @@ async def build_world(stage: Stage) -> World:
     forked = await stage.do(lambda tx: fork(tx, stage.ids, talk, person=ana))
     covered = await stage.do(lambda tx: cover(tx, talk, SUMMARY, person_id=ana.id))
     assert isinstance(covered, Covered)
-    memory_id = await stage.do(lambda tx: remember(tx, talk, "likes tea", person_id=ana.id))
+    memory_id = await stage.do(lambda tx: remember(tx, talk, "likes tea", person_id=ana.id).memory_id)
     await stage.do(lambda tx: keep_blob(tx, talk, BLOB))
     process_id = await stage.do(lambda tx: record_started(tx, PROCESS, session_id=old, person_id=ana.id))
     project = await stage.do(lambda tx: create_project(tx, ProjectPlan(name="house"), person_id=ana.id))

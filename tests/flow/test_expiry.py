@@ -102,7 +102,10 @@ async def test_the_agent_notes_what_is_worth_keeping_before_the_reset_and_nobody
         clock.advance(50 * MINUTE + 1)
         await until(lambda: gateway.metrics.turns_ended["answered"] == 2)
         [brief] = flushes(agent)
-        assert [(offer.name, offer.effect) for offer in brief.tools] == [("remember", "once")]
+        assert [(offer.name, offer.effect) for offer in brief.tools] == [
+            ("recall", "pure"),
+            ("remember", "once"),
+        ]
         clock.advance(10 * MINUTE)
         platform.say("what do I like?")
         await until(lambda: len(platform.shown) == 3)

@@ -45,7 +45,7 @@ async def test_the_agent_is_told_of_the_tools_of_the_role_it_speaks_with(
     )
     await store.write(lambda tx: people.mark_welcomed(tx, guest.id))
     told = await tools_told(store, platform, "ana", "ben", "gil")
-    assert told == [STATE | {"remember", "fetch"}, STATE | {"remember"}, set()]
+    assert told == [STATE | {"recall", "remember", "fetch"}, STATE | {"recall", "remember"}, set()]
 
 
 async def test_settings_and_grants_decide_by_platform(store: Database, platform: FakePlatform) -> None:
@@ -58,7 +58,7 @@ async def test_settings_and_grants_decide_by_platform(store: Database, platform:
     grant = Grant(role="member", kind="toolset", name="memory", platform="fake")
     await store.write(lambda tx: access.set_grant(tx, grant))
     platform.shown.clear()
-    assert await tools_told(store, platform, "ben", settings=settings) == [{"fetch", "remember"}]
+    assert await tools_told(store, platform, "ben", settings=settings) == [{"fetch", "recall", "remember"}]
 
 
 @pytest.mark.parametrize("user", ["ana", "ben"])

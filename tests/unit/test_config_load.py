@@ -13,6 +13,7 @@ from keryx.config_load import find_folders, load_config, set_value
 from keryx.config_load.setting import Setting
 from keryx.config_load.table import TABLE
 from keryx.config_load.writing import replace_file
+from keryx.domain.prices import Price
 from keryx.domain.reset import ResetPolicy
 from keryx.domain.settings import Personality
 from keryx.domain.source import Source
@@ -122,6 +123,39 @@ models:
     for wrong in ("gpt-5", ":gpt-5", "openai:"):
         with pytest.raises(InvalidValue, match="names no model; write it as provider:name"):
             place.load(KERYX_MODEL=wrong)
+
+
+def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
+    found = place.load()
+    assert (found.models.titles, found.settings.titles) == (True, True)
+    assert place.load(KERYX_MODELS_TITLES="no").settings.titles is False
+
+
+def test_the_owner_s_prices_are_read_by_the_names_of_models(place: Place) -> None:
+    text = """\
+models:
+  prices:
+    openai:gpt-4.1: [2, 0.5, 8]
+    ollama:qwen3: 0, 0
+    anthropic:claude: none
+"""
+    place.write(place.user_file, text)
+    found = place.load()
+    assert found.models.prices == {
+        "openai:gpt-4.1": Price(input=2_000_000, cached=500_000, output=8_000_000),
+        "ollama:qwen3": Price(input=0, cached=0, output=0),
+    }
+    shown = {row.name: row.value for row in found.explain() if row.name.startswith("models.prices")}
+    assert shown == {
+        "models.prices.openai:gpt-4.1": "2, 0.5, 8",
+        "models.prices.ollama:qwen3": "0, 0, 0",
+        "models.prices.anthropic:claude": "none",
+    }
+    place.write(place.user_file, "models:\n  prices:\n    openai:gpt-5: cheap\n")
+    with pytest.raises(
+        InvalidValue, match=r"config.yaml:3: models.prices.openai:gpt-5: write what a million"
+    ):
+        place.load()
 
 
 def test_the_providers_own_variables_are_taken_along_and_never_shown(place: Place) -> None:

@@ -105,6 +105,8 @@ class Answer:
     silent: bool = False
     notice: str | None = None
     """What is told where it was asked, and is no part of the conversation."""
+    unsaid: NewMessage | None = None
+    """The answer to what Keryx itself asked: it stands in no transcript, but what it used counts."""
 
 
 class AgentFailed(KeryxError):

@@ -11,6 +11,7 @@ from typing import Protocol
 from keryx.agents.agent import Said, ToolOffer
 from keryx.clock import Micros
 from keryx.domain.message import NewMessage
+from keryx.domain.prices import Price
 from keryx.domain.settings import ModelSettings
 
 
@@ -90,3 +91,5 @@ class Access:
     """Keys and addresses by the names their own packages read, such as ``OPENAI_API_KEY``."""
     timeout_seconds: float = 120.0
     """How long a model may be silent, before its first word and after any other."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """The owner's own prices, by the names of models."""

@@ -17,6 +17,7 @@ from keryx.agents.agent import Agent, AgentFailed, Answer, Asked, Brief, Said, S
 from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
 from keryx.agents.compacting import Compactor, told
 from keryx.agents.offline import WithOffline
+from keryx.agents.titles import title_question
 from keryx.clock import SECOND, Clock, Micros
 from keryx.domain.compaction import WINDOW_TOKENS
 from keryx.domain.cover import Cover
@@ -110,12 +111,14 @@ class ModelAgent:
             return await self._otherwise.run(brief, stage)
         if brief.purpose == "compress":
             return await self._compress(models, brief, stage)
+        if brief.purpose == "title":
+            return await self._title(models, brief, stage)
         is_silent = brief.purpose in SILENT_PURPOSES
         if is_silent and not (brief.purpose == "flush" and brief.tools):
             return Answer(message=None, silent=True)
         listener = _Deaf() if is_silent else stage
         answer = await self._converse(models, brief, stage, listener)
-        return Answer(message=None if is_silent else answer, silent=is_silent)
+        return Answer(message=None, silent=True, unsaid=answer) if is_silent else Answer(message=answer)
 
     async def warm_up(self) -> None:
         """Load what the first turn will need; a model that cannot be asked is told of in that turn."""
@@ -130,6 +133,13 @@ class ModelAgent:
         if caller is not None:
             await caller.close()
         await self._otherwise.close()
+
+    async def _title(self, models: Sequence[str], brief: Brief, stage: Stage) -> Answer:
+        """Ask what the conversation is about."""
+        question = title_question(brief.messages)
+        model, answer = await self._ask(models, question, _Deaf())
+        await stage.note_model(_asked(model, question))
+        return Answer(message=None, silent=True, unsaid=answer)
 
     async def _converse(
         self, models: Sequence[str], brief: Brief, stage: Stage, listener: Listener

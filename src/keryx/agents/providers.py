@@ -16,12 +16,14 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model, known
 from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings as WireSettings
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 
 from keryx.agents import failures
 from keryx.agents.calling import Access, CallFailed, Listener, Question
 from keryx.agents.conversation import Framing, answer_of, model_messages
 from keryx.domain.message import NewMessage, ThinkingPart
 from keryx.domain.model_name import PROVIDERS, nearest_names
+from keryx.domain.prices import Price, cost_of
 from keryx.domain.settings import ModelSettings
 
 CHAT_OF: Final = {"openai": "openai-chat", "offline": "openai-chat"}
@@ -33,6 +35,7 @@ NO_END_OF_THEIR_OWN: Final = frozenset({"snowflake", "xai"})
 _FIELDS: Final = {"key": "api_key", "address": "base_url"}
 LIST_SECONDS: Final = 5.0
 COST_MICROS: Final = 1_000_000
+THINKING_DETAILS: Final = ("reasoning_tokens", "thinking_tokens", "thoughts_tokens")
 
 
 class Providers:
@@ -53,7 +56,7 @@ class Providers:
         except (AgentRunError, UserError, TimeoutError) as error:
             hint = await self._advice(model, used, error)
             raise failures.failure_of(error, model, heard=heard.anything, hint=hint) from error
-        return _message(response, model, heard=heard.anything)
+        return _message(response, model, heard=heard.anything, price=self._access.prices.get(model))
 
     async def prepare(self, model: str) -> None:
         """Load what the model needs; raise ``CallFailed`` where it cannot be asked."""
@@ -190,7 +193,7 @@ class _Heard:
             await self._listener.think(text)
 
 
-def _message(response: wire.ModelResponse, model: str, *, heard: bool) -> NewMessage:
+def _message(response: wire.ModelResponse, model: str, *, heard: bool, price: Price | None) -> NewMessage:
     """Return the answer with what it used; an empty or unfinished one is a failure."""
     parts = answer_of(response)
     provider = model.partition(":")[0]
@@ -207,7 +210,8 @@ def _message(response: wire.ModelResponse, model: str, *, heard: bool) -> NewMes
         input_tokens=usage.input_tokens,
         cached_tokens=usage.cache_read_tokens,
         output_tokens=usage.output_tokens,
-        cost_micros=_cost(response),
+        thinking_tokens=_thinking(usage),
+        cost_micros=_cost(response, price),
         finish_reason=response.finish_reason,
     )
 
@@ -224,8 +228,22 @@ def _is_whole(response: wire.ModelResponse, provider: str) -> bool:
     return said_so or response.finish_reason != "stop" or provider in NO_END_OF_THEIR_OWN
 
 
-def _cost(response: wire.ModelResponse) -> int:
-    """Return what it cost by the price list that came with the packages; 0 where that does not know the model."""
+def _thinking(usage: RequestUsage) -> int:
+    """Return how many tokens were thought, under whichever name the provider's reader keeps them."""
+    named = (usage.details.get(name, 0) for name in THINKING_DETAILS)
+    return max(usage.output_reasoning_tokens, *named)
+
+
+def _cost(response: wire.ModelResponse, price: Price | None) -> int:
+    """Return what it cost by the owner's price, else by the list that came with the packages; 0 where both are mute."""
+    if price is not None:
+        usage = response.usage
+        return cost_of(
+            price,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cache_read_tokens,
+            output_tokens=usage.output_tokens,
+        )
     try:
         return round(response.cost().total_price * COST_MICROS)
     except (LookupError, ValueError, AssertionError):

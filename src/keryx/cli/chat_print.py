@@ -31,6 +31,8 @@ async def print_answer(
     desk: Desk, agent: Agent, toolbox: Toolbox, text: str, *, resume: str | None = None
 ) -> int:
     """Print the answer to ``text`` and return 0; else, with the reason on standard error, 1 or ``WAITS``."""
+    # Whoever waits for one answer waits for nothing else.
+    desk = replace(desk, settings=replace(desk.settings, titles=False))
     source = replace(LOCAL_CLI, account=f"print-{desk.ids.token()}")
     # Nobody to greet; a fresh conversation is never reset.
     question = _Question(desk, Place(source=source, settings=replace(desk.settings, welcome=None)))

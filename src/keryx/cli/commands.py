@@ -101,6 +101,21 @@ def nodes(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as J
     _run("nodes", as_json=as_json)
 
 
+@app.command(
+    help=(
+        "Show tokens and estimated costs of the last days, by day, model and conversation.\n\n"
+        "Example:  keryx usage --days 30"
+    )
+)
+def usage(
+    *,
+    days: Annotated[int, typer.Option("--days", min=1, max=3_660, help="How many, today included.")] = 7,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Show what was used."""
+    _run("usage", days=days, as_json=as_json)
+
+
 @app.command("torture", help=TORTURE_HELP)
 @functools.wraps(torture_gateways)
 def torture(**options: Any) -> None:

@@ -74,6 +74,13 @@ def nodes(configuration: Configuration, *, as_json: bool) -> int:
     return 0
 
 
+def usage(configuration: Configuration, *, days: int, as_json: bool) -> int:
+    """Show what models were used for."""
+    tell = importlib.import_module("keryx.cli.usage").tell_days
+    print(asyncio.run(tell(configuration, days=days, as_json=as_json)))
+    return 0
+
+
 def _as_text(shown: Nodes) -> str:
     if not shown.nodes:
         return "Nobody works on this store now. `keryx serve` runs a gateway."

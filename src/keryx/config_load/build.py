@@ -25,6 +25,7 @@ from keryx.config_load.table import TABLE
 from keryx.config_load.variables import program_variables, provider_variables
 from keryx.domain.busy import BusyMode
 from keryx.domain.person import Role
+from keryx.domain.prices import Price
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.session_key import ScopeSettings
 from keryx.domain.settings import Personality
@@ -95,6 +96,8 @@ def _models(reading: Reading, variables: Mapping[str, str]) -> ModelsSettings:
         by_platform=MappingProxyType({name: model for name, model in by_platform.items() if model}),
         fallbacks=reading.of(table.MODELS_FALLBACKS),
         timeout_seconds=reading.of(table.MODELS_TIMEOUT),
+        titles=reading.of(table.MODELS_TITLES),
+        prices=MappingProxyType(_prices(reading)),
         context_tokens=reading.of(table.MODELS_CONTEXT),
         context_tokens_of=MappingProxyType({name: tokens for name, tokens in windows.items() if tokens}),
         variables=MappingProxyType(provider_variables(variables)),
@@ -116,6 +119,7 @@ def _settings(reading: Reading, profile: str) -> Settings:
         welcome=reading.of(table.WELCOME_TEXT),
         personalities=MappingProxyType(_personalities(reading)),
         toolsets=_toolsets(reading),
+        titles=reading.of(table.MODELS_TITLES),
     )
 
 
@@ -197,6 +201,14 @@ def _personalities(reading: Reading) -> dict[str, Personality]:
         for found in reading.chosen(table.PERSONALITY)
     }
     return {name: Personality(name=name, text=text) for name, text in texts.items() if text is not None}
+
+
+def _prices(reading: Reading) -> dict[str, Price]:
+    prices = {
+        found.named.chosen or "": reading.of(table.MODELS_PRICES, found.named.chosen)
+        for found in reading.chosen(table.MODELS_PRICES)
+    }
+    return {model: price for model, price in prices.items() if price is not None}
 
 
 def _rows(reading: Reading, database: str) -> Iterator[Explained]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from keryx.domain.model_name import check_model_name
 from keryx.domain.person import Role, check_role
+from keryx.domain.prices import Price, parse_price
 from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_platform
 from keryx.domain.toolset import check_toolset
 from keryx.domain.zone import zone_of
@@ -111,6 +112,14 @@ def model_names(raw: Raw) -> tuple[str, ...]:
         return ()
     given = raw if isinstance(raw, tuple) else raw.split(",")
     return tuple(dict.fromkeys(model_name(name.strip()) for name in given if name.strip()))
+
+
+def price(raw: Raw) -> Price | None:
+    """Read what a model's tokens cost: a list, or a text that is split at its commas; `none` is none."""
+    if raw is None or raw == NONE:
+        return None
+    given = raw if isinstance(raw, tuple) else raw.split(",")
+    return parse_price(tuple(amount.strip() for amount in given))
 
 
 def toolsets(raw: Raw) -> tuple[str, ...]:

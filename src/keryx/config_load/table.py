@@ -14,6 +14,7 @@ from keryx.config_load import program_rows, readers, tool_rows
 from keryx.config_load.readers import Reader, one_of, optional, whole
 from keryx.config_load.setting import PREFIX, Setting
 from keryx.domain.busy import BUSY_MODES, BusyMode
+from keryx.domain.prices import Price
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
 from keryx.domain.source import check_platform
@@ -81,6 +82,19 @@ MODELS_CONTEXT_OF: Setting[int | None] = Setting(
     default=None,
     chosen=readers.model_name,
     help="The same of one model, written `provider:name`, which wins.",
+)
+MODELS_TITLES = Setting(
+    name="models.titles",
+    read=readers.flag,
+    default=_MODELS.titles,
+    help="Whether the model that answers is asked for a title after the first exchange; a person's own stays.",
+)
+MODELS_PRICES: Setting[Price | None] = Setting(
+    name="models.prices.<model>",
+    read=readers.price,
+    default=None,
+    chosen=readers.model_name,
+    help="What a million tokens of a model cost in dollars: input, output; or input, cached input, output; a list.",
 )
 TIMEZONE = Setting(
     name="timezone", read=readers.zone, default=_RESET.zone, help="The IANA time zone of hours and dates."
@@ -245,7 +259,7 @@ WEBHOOK_SECRET = Setting(
 )
 
 TABLE: tuple[Setting[Any], ...] = (
-    *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT),
+    *(PROFILE, DATABASE, MODEL, MODELS_ON, MODELS_FALLBACKS, MODELS_TIMEOUT, MODELS_TITLES, MODELS_PRICES),
     *(MODELS_CONTEXT, MODELS_CONTEXT_OF),
     *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),

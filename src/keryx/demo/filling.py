@@ -30,6 +30,7 @@ from keryx.transactions.append_message import append_message
 from keryx.transactions.cover_messages import Summary, cover
 from keryx.transactions.fire_schedule import Fired, fire_schedule
 from keryx.transactions.link_accounts import Linked, enter_link, offer_link
+from keryx.transactions.manage_memory import remember
 from keryx.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
 from keryx.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
@@ -127,7 +128,7 @@ class _Filling:
         for tag in conversation.tags:
             change_session.tag(tx, session_id, tag, person_id=mine)
         for memory in conversation.memories:
-            change_session.remember(tx, session_id, memory, person_id=mine)
+            remember(tx, session_id, memory, person_id=mine)
         if conversation.project is not None:
             change_session.set_project(tx, session_id, self.projects[conversation.project], person_id=mine)
         if conversation.draft is not None:

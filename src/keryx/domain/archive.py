@@ -119,7 +119,10 @@ class CoverLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLine:
-    """A turn that messages belong to, numbered by its first one."""
+    """A turn that messages belong to, numbered by its first one, or one that used something and left none.
+
+    Its counts are those of answers in no transcript.
+    """
 
     no: int
     branch_no: int
@@ -129,8 +132,16 @@ class TurnLine:
     ended_at: Micros | None = None
     reason: str | None = None
     model: str | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    thinking_tokens: int = 0
+    cost_micros: int = 0
 
     def __post_init__(self) -> None:
+        tokens = (self.input_tokens, self.cached_tokens, self.output_tokens, self.thinking_tokens)
+        if min(*tokens, self.cost_micros) < 0:
+            raise InvalidValue(f"turn {self.no}: counts begin at 0")
         if self.state not in TURN_STATES or self.purpose not in TURN_PURPOSES:
             raise InvalidValue(
                 f"turn {self.no}: state {self.state!r} or purpose {self.purpose!r} is not known"
@@ -151,14 +162,15 @@ class MessageLine:
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    thinking_tokens: int = 0
     cost_micros: int = 0
     finish_reason: str | None = None
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise InvalidValue(f"role {self.role!r} of message {self.seq} is not one of {', '.join(ROLES)}")
-        counts = (self.input_tokens, self.cached_tokens, self.output_tokens, self.cost_micros)
-        if self.seq < 1 or min(counts) < 0:
+        tokens = (self.input_tokens, self.cached_tokens, self.output_tokens, self.thinking_tokens)
+        if self.seq < 1 or min(*tokens, self.cost_micros) < 0:
             raise InvalidValue(f"message {self.seq}: numbers begin at 1, and counts at 0")
 
 

@@ -101,7 +101,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
         least="owner",
         help="Answer strangers who ask in.",
     ),
-    Command(name="memory", arguments="[words]", help="Show what is remembered about you."),
+    Command(
+        name="memory",
+        arguments="[words, number, edit …, forget …, restore … or undo]",
+        help="Show or change what is remembered here.",
+    ),
     Command(name="project", arguments="[name]", help="Show or set the project of this conversation."),
     Command(name="help", arguments="[command]", least="guest", help="Show the commands."),
 )

@@ -27,6 +27,9 @@ FLUSH_PLATFORM: Final = "flush"
 COMPRESS_PLATFORM: Final = "compress"
 """The same of a person's requests to summarise, which stand in no transcript."""
 
+TITLE_PLATFORM: Final = "title"
+"""The same for Keryx's own requests for a title."""
+
 _NEXT_STATES: Final[dict[InboxState, frozenset[InboxState]]] = {
     # A command is done in the transaction that accepts it; a waiting message can be cancelled.
     "ready": frozenset({"claimed", "done", "dead"}),

@@ -68,6 +68,8 @@ class NewMessage:
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    thinking_tokens: int = 0
+    """Among the output tokens."""
     cost_micros: int = 0
     finish_reason: str | None = None
     created_at: Micros | None = None
@@ -77,12 +79,19 @@ class NewMessage:
             raise InvalidValue(f"role {self.role!r} of a message is not one of {', '.join(ROLES)}")
         if not isinstance(self.parts, tuple):
             raise InvalidValue("parts of a message must be a tuple of parts")
-        if self.input_tokens or self.cached_tokens or self.output_tokens or self.cost_micros:
+        if (
+            self.input_tokens
+            or self.cached_tokens
+            or self.output_tokens
+            or self.thinking_tokens
+            or self.cost_micros
+        ):
             check_count(
                 "message",
                 input_tokens=self.input_tokens,
                 cached_tokens=self.cached_tokens,
                 output_tokens=self.output_tokens,
+                thinking_tokens=self.thinking_tokens,
                 cost_micros=self.cost_micros,
             )
 
@@ -106,6 +115,7 @@ class Message(NamedTuple):
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    thinking_tokens: int
     cost_micros: int
     finish_reason: str | None
     created_at: Micros

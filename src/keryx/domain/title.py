@@ -16,7 +16,11 @@ TitleBy = Literal["person", "text", "model"]
 TITLE_LENGTH: Final = 64
 PERSON_TITLE_LENGTH_MAX: Final = 200
 
-_RANK: Final[dict[TitleBy, int]] = {"person": 3, "text": 2, "model": 1}
+MODEL_TITLE_MESSAGES_MAX: Final = 100
+"""In how long a conversation the model is still asked: later, people know it by the name it has."""
+
+_RANK: Final[dict[TitleBy, int]] = {"person": 3, "model": 2, "text": 1}
+_MARKS: Final = ".\"'`*_#„“”«»‘’「」 "
 
 
 def may_retitle(current_by: TitleBy | None, new_by: TitleBy) -> bool:
@@ -31,9 +35,15 @@ def title_from(parts: tuple[Part, ...]) -> str | None:
     return one_line(text_of(parts), TITLE_LENGTH) or None
 
 
-def model_title_due(current_by: TitleBy | None, *, user_messages: int, assistant_messages: int) -> bool:
-    """Say whether the model is to be asked for a title: after the first exchange, when nothing else gave one."""
-    return may_retitle(current_by, "model") and user_messages > 0 and assistant_messages > 0
+def model_title_due(current_by: TitleBy | None, *, messages: int) -> bool:
+    """Say whether the model is to be asked for a title at the end of an exchange: while the conversation is young."""
+    return may_retitle(current_by, "model") and messages <= MODEL_TITLE_MESSAGES_MAX
+
+
+def model_title_of(answer: str) -> str | None:
+    """Return the title in a model's answer: its first line, without the quotes and marks models like; None for none."""
+    lines = (one_line(line.strip(_MARKS), TITLE_LENGTH) for line in answer.splitlines())
+    return next(filter(None, lines), None)
 
 
 def clean_title(text: str) -> str:

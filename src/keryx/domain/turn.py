@@ -79,6 +79,11 @@ def moves_last_activity(purpose: TurnPurpose) -> bool:
     return purpose in ("reply", "schedule", "process")
 
 
+def gives_way(purpose: TurnPurpose) -> bool:
+    """Say whether a turn with this purpose is Keryx's own, and ends for whatever anybody wants of the session."""
+    return purpose in ("flush", "title")
+
+
 def must_record_start(effect: StepEffect) -> bool:
     """Say whether the start of a call must be committed before the call runs."""
     return effect != "pure"

@@ -5,7 +5,7 @@ A session that was given a task has only what came with it.
 
 from keryx.agents.agent import ToolOffer
 from keryx.domain.toolset import MEMORY, REPORTED, RESULTS, ToolsetSettings, may_use_toolset
-from keryx.domain.turn import TurnPurpose
+from keryx.domain.turn import TurnPurpose, gives_way
 from keryx.tools.tool import Toolbox
 from keryx.views.turn import TurnView
 
@@ -17,12 +17,12 @@ def tools_for(
     toolbox: Toolbox, view: TurnView, *, purpose: TurnPurpose, toolsets: ToolsetSettings
 ) -> Toolbox:
     """Return the tools of a turn; the agent is told of no other, and a call of another finds none."""
-    silent = purpose == "flush"
+    silent = gives_way(purpose)
 
     def is_given(offer: ToolOffer) -> bool:
         if offer.toolset == REPORTED:
             return True
-        if silent and offer.toolset != MEMORY:
+        if purpose == "title" or (silent and offer.toolset != MEMORY):
             return False
         if offer.toolset == RESULTS:
             return any(is_given(other) for other in toolbox.offers() if other.toolset not in ALWAYS)

@@ -77,6 +77,11 @@ class TurnStage:
         self._kept_at: Micros = desk.clock.monotonic()
 
     @property
+    def asked_model(self) -> bool:
+        """Whether a model was asked in this turn."""
+        return self._asked is not None
+
+    @property
     def partial(self) -> NewMessage | None:
         """What was said since the last step, for a turn that ends before its answer."""
         text = self._said["text"]

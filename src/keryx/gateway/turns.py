@@ -13,7 +13,7 @@ from keryx.clock import SECOND, Micros
 from keryx.domain.lease import RENEW_EVERY, must_cancel
 from keryx.domain.message import NewMessage
 from keryx.domain.session import SessionId
-from keryx.domain.turn import TurnId
+from keryx.domain.turn import TurnId, gives_way
 from keryx.errors import LeaseLost, StoreUnavailable
 from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk
 from keryx.gateway.granting import tools_for
@@ -94,6 +94,9 @@ class TurnLoop:
         self._is_draining = True
         self._bell.ring()
         await self._has_ended.wait()
+        for each in self._running.values():
+            if gives_way(each.begun.purpose):
+                each.end("hand back")
         tasks = [each.task for each in self._running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -207,9 +210,10 @@ class _Running:
     def takes_place(self) -> bool:
         """Whether it counts among the turns that may run at once.
 
-        Flushes are few and nobody waits for them. Who gave a task away waits for it, so that runs in the other's place.
+        What Keryx does by itself is little and nobody waits for it. Who gave a task away waits for it, so that runs in
+        the other's place.
         """
-        return self.begun.purpose != "flush" and not self.begun.answers[-1].is_task
+        return not (gives_way(self.begun.purpose) or self.begun.answers[-1].is_task)
 
     def end(self, wanted: End) -> None:
         """Cancel the agent and end the turn this way, unless it is ending."""
@@ -270,12 +274,18 @@ class _Running:
 
     async def _finish(self, answer: Answer) -> None:
         lease, turn_id, ids = self.begun.lease, self.begun.turn_id, self._desk.ids
-        seen = () if self.stage is None else self.stage.seen
-        message, notice = answer.message, answer.notice
+        stage, message, notice = self.stage, answer.message, answer.notice
         if self.begun.purpose == "compress":
             # Whoever asked is told, whatever agent it was; what that says otherwise answers nobody.
             message, notice = None, notice or NOT_COMPRESSED
-        reply = Reply(message=message, silent=answer.silent, seen=seen, notice=notice)
+        reply = Reply(
+            message=message,
+            silent=answer.silent,
+            seen=() if stage is None else stage.seen,
+            notice=notice,
+            unsaid=answer.unsaid,
+            wants_title=self._desk.settings.titles and stage is not None and stage.asked_model,
+        )
         await self._insist(lambda tx: finish_turn(tx, lease, turn_id=turn_id, reply=reply, ids=ids))
         self._count("answered")
 

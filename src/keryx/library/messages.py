@@ -22,6 +22,7 @@ class MessageFacts(TypedDict, total=False):
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    thinking_tokens: int
     cost_micros: int
     finish_reason: str | None
     created_at: Micros | None

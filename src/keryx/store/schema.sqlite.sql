@@ -275,9 +275,23 @@ CREATE TABLE memories (
     seq INTEGER,
     created_at INTEGER NOT NULL,
     forgotten_at INTEGER
-) STRICT;
+, author_id INTEGER REFERENCES people (id), replaces_id INTEGER REFERENCES memories (id), fingerprint TEXT) STRICT;
 
 CREATE INDEX memories_by_audience ON memories (audience_id, id) WHERE forgotten_at IS NULL;
+
+CREATE UNIQUE INDEX memories_by_fingerprint ON memories (audience_id, fingerprint) WHERE forgotten_at IS NULL;
+
+CREATE TABLE memory_changes (
+    id INTEGER PRIMARY KEY,
+    audience_id INTEGER NOT NULL REFERENCES audiences (id),
+    memory_id INTEGER NOT NULL REFERENCES memories (id),
+    kind TEXT NOT NULL CHECK (kind IN ('kept', 'edited', 'forgotten', 'restored')),
+    person_id INTEGER NOT NULL REFERENCES people (id),
+    changed_at INTEGER NOT NULL,
+    undone_at INTEGER
+) STRICT;
+
+CREATE INDEX memory_changes_by_audience ON memory_changes (audience_id, id) WHERE undone_at IS NULL;
 
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY,
@@ -295,9 +309,11 @@ CREATE TABLE messages (
     output_tokens INTEGER NOT NULL,
     cost_micros INTEGER NOT NULL,
     finish_reason TEXT,
-    created_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, thinking_tokens INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session_id, branch_no, seq)
 ) STRICT;
+
+CREATE INDEX messages_by_use ON messages (created_at) WHERE input_tokens > 0 OR output_tokens > 0;
 
 CREATE TABLE nodes (
     holder TEXT PRIMARY KEY,
@@ -511,7 +527,7 @@ CREATE TABLE sessions (
     lease_holder TEXT,
     lease_epoch INTEGER NOT NULL DEFAULT 0,
     lease_boot_id TEXT NOT NULL DEFAULT '',
-    lease_expires_at INTEGER NOT NULL DEFAULT 0,
+    lease_expires_at INTEGER NOT NULL DEFAULT 0, thinking_tokens INTEGER NOT NULL DEFAULT 0,
     CHECK ((state = 'closed') = (closed_at IS NOT NULL))
 ) STRICT;
 
@@ -580,9 +596,11 @@ CREATE TABLE turns (
     model TEXT,
     prompt_hash TEXT,
     tools_hash TEXT
-, window_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, history_tokens INTEGER, attachment_tokens INTEGER) STRICT;
+, window_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, history_tokens INTEGER, attachment_tokens INTEGER, input_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, thinking_tokens INTEGER NOT NULL DEFAULT 0, cost_micros INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX turns_by_session ON turns (session_id, id);
+
+CREATE INDEX turns_by_use ON turns (begun_at) WHERE input_tokens > 0 OR output_tokens > 0;
 
 CREATE INDEX turns_live ON turns (session_id) WHERE state IN ('running', 'waiting');
 

@@ -9,17 +9,20 @@ from keryx.domain.json_value import JsonValue
 from keryx.domain.session import SessionId
 from keryx.domain.toolset import MEMORY
 from keryx.domain.turn import StepEffect
-from keryx.store.database import Database, ReadTx
-from keryx.tools.told import Told
-from keryx.tools.tool import Tool, Use
-from keryx.transactions.change_session import remember
+from keryx.errors import InvalidValue, NotFound
+from keryx.store.database import Database, ReadTx, Tx
+from keryx.tools.told import Offered, Told
+from keryx.tools.tool import Tool, ToolFailed, Use
 from keryx.transactions.command_handlers.context import ago, span
+from keryx.transactions.manage_memory import Kept, edit_memory, remember
 from keryx.views.board import show_board
+from keryx.views.memories import find_memories
 from keryx.views.nodes import list_platforms
 from keryx.views.search import search
 from keryx.views.sessions import list_sessions
 
 LISTED = 10
+RECALLED = 20
 
 
 def state_tools(database: Database) -> Sequence[Tool]:
@@ -30,6 +33,7 @@ def state_tools(database: Database) -> Sequence[Tool]:
         ListSchedules(database),
         ListProcesses(database),
         ListPlatforms(database),
+        Recall(database),
         Remember(database),
     ]
 
@@ -132,27 +136,57 @@ class ListPlatforms(Told):
         return "\n".join(list_platforms(tx)) or "No platform is connected; this terminal always is."
 
 
-class Remember(Told):
+class Recall(Told):
+    """Finds notes that were kept."""
+
+    name = "recall"
+    description = "Find notes that were kept for this chat, by words; each with its number."
+    toolset = MEMORY
+    parameters = {"query": {"type": "string", "description": "Words of the note"}}  # noqa: RUF012 - never changed
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return the notes that have the words, best first, a line each."""
+        words = use.text("query")
+        found = find_memories(tx, use.session_id, person_id=use.person_id, words=words, limit=RECALLED)
+        lines = [f"{note.id}. {note.text} ({ago(note.created_at, now=tx.now)})" for note in found]
+        return "\n".join(lines) or "Nothing is remembered about that."
+
+
+class Remember(Offered):
     """Keeps a note beyond this conversation, if the person allows it."""
 
     name = "remember"
-    description = "Keep a short note about this person for later conversations."
+    description = (
+        "Keep a short note about this person for later conversations; "
+        "with instead_of, in place of an older one that is no longer true."
+    )
     effect: StepEffect = "ask"
     toolset = MEMORY
-    parameters = {"note": {"type": "string", "description": "What to keep, in one sentence"}}  # noqa: RUF012
+    parameters = {  # noqa: RUF012 - never changed
+        "note": {"type": "string", "description": "What to keep, in one sentence"},
+        "instead_of": {"type": "integer", "description": "The number that recall gave the older note"},
+    }
+    optional = ("instead_of",)
 
     async def run(self, use: Use) -> JsonValue:
         """Keep the note and tell so."""
-        note = use.text("note")
-        await self._database.write(
-            lambda tx: remember(tx, SessionId(use.session_id), note, person_id=use.person_id)
-        )
-        return await super().run(use)
+        note, old, session_id = use.text("note"), use.arguments.get("instead_of"), SessionId(use.session_id)
+        if old is not None and type(old) is not int:
+            raise ToolFailed("Give 'instead_of' as a whole number, or leave it out.")
 
-    def tell(self, tx: ReadTx, use: Use) -> str:  # noqa: ARG002 - nothing more to say
-        """Return that it is done."""
-        return "Kept."
+        def keep(tx: Tx) -> Kept:
+            if old is None:
+                return remember(tx, session_id, note, person_id=use.person_id)
+            return edit_memory(tx, session_id, old, note, person_id=use.person_id)
+
+        try:
+            kept = await self._database.write(keep)
+        except (InvalidValue, NotFound) as error:
+            raise ToolFailed(str(error)) from error
+        return "Kept." if kept.is_new else f"It is kept already, as note {kept.memory_id}."
 
     def question(self, use: Use) -> str:
         """Return what the person is asked."""
-        return f"May I keep this note for later? {use.text('note')!r}"
+        old = use.arguments.get("instead_of")
+        place = "" if old is None else f" in place of note {old}"
+        return f"May I keep this note for later{place}? {use.text('note')!r}"

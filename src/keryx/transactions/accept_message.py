@@ -18,6 +18,7 @@ from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.session_key import SessionKey, escape_part, key_for
 from keryx.domain.source import Source
+from keryx.domain.turn import gives_way
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Contended, Tx
@@ -220,8 +221,8 @@ def _hears(tx: Tx, incoming: Incoming, current: keys.KeyRecord, *, audience_id: 
 def _reset_due(tx: Tx, session: sessions.SessionRecord, incoming: Incoming) -> ResetReason | None:
     """Judge by the activity before this message, and only while nothing of the session is under way."""
     live = turns.find_live_turn(tx, session.id)
-    # A flush before the reset is no conversation under way: it goes on in the session that ends.
-    is_busy = live is not None and live.purpose != "flush"
+    # What Keryx does by itself is no conversation under way: it goes on in the session that ends.
+    is_busy = live is not None and not gives_way(live.purpose)
     if session.state == "closed" or is_busy or inbox.count_open(tx, session.id):
         return None
     return reset_due(
@@ -307,7 +308,7 @@ def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...
 def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
     """Do to the session's turn what the message asks for, and return the mode it waits in."""
     session_id = SessionId(turn.session_id)
-    if turn.purpose == "flush" and give_way(tx, session_id):
+    if gives_way(turn.purpose) and give_way(tx, session_id):
         return mode
     pure = mode == "rollback" and find_rollback_point(tx, turn) is not None
     arrival = on_arrival(mode, turn_running=True, effects=("pure",) if pure else ("once",))

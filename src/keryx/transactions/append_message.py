@@ -73,6 +73,7 @@ def _counts(message: NewMessage, *, active_at: Micros) -> dict[str, object]:
         "input_tokens": message.input_tokens,
         "cached_tokens": message.cached_tokens,
         "output_tokens": message.output_tokens,
+        "thinking_tokens": message.thinking_tokens,
         "cost_micros": message.cost_micros,
         "active_at": active_at,
         "preview": (clean_text(preview_of(message.parts)) or None) if speaks else None,

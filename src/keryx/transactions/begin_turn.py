@@ -12,7 +12,7 @@ from keryx.domain.inbox import InboxKind
 from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, Role
 from keryx.domain.session import SessionId
-from keryx.domain.turn import TurnId, TurnPurpose
+from keryx.domain.turn import TurnId, TurnPurpose, gives_way
 from keryx.store.database import Tx
 from keryx.store.tables import branches, feed, inbox, leases, outbox, paths, people, sessions, turns
 from keryx.transactions.append_message import append_held
@@ -50,7 +50,7 @@ def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> B
 
 def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None:
     session = sessions.lock_session(tx, session_id)
-    ready = _without_flush(tx, inbox.list_ready(tx, session_id))
+    ready = _without_own(tx, inbox.list_ready(tx, session_id))
     live = turns.find_live_turn(tx, session_id)
     if live is not None:
         # One that runs belongs to its holder, or, if that was lost, to `recover` before anybody else.
@@ -67,8 +67,8 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         branch_no=session.active_branch_no,
         purpose=purpose,
         person_id=last.person_id,
-        # A flush is nobody's question, and a task's answer goes back to the call that gave it: both are told nowhere.
-        origin=None if last.is_flush or last.is_task else last.source,
+        # What Keryx itself asks is nobody's question, and a task's answer goes back to the call that gave it.
+        origin=None if gives_way(purpose) or last.is_task else last.source,
     )
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)
     outbox.adopt_held(tx, session_id=session_id, turn_id=turn_id)
@@ -78,17 +78,23 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     return BegunTurn(turn_id=turn_id, lease=lease, purpose=purpose, answers=items, resumed=adopted)
 
 
-def _purpose(item: inbox.InboxItem) -> TurnPurpose:
-    if item.is_flush:
+def _purpose(last: inbox.InboxItem) -> TurnPurpose:
+    if last.is_flush:
         return "flush"
-    return "compress" if item.is_compress else _PURPOSES.get(item.kind, "reply")
+    if last.is_title:
+        return "title"
+    return "compress" if last.is_compress else _PURPOSES.get(last.kind, "reply")
 
 
-def _without_flush(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
-    """Drop a request to flush where anything else waits: that goes first, and is flushed when it is quiet again."""
-    others = [item for item in ready if not item.is_flush]
+def _without_own(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
+    """Leave Keryx's own requests out where anything else waits: that goes first.
+
+    A request for a title waits on; one to flush is dropped, because all of it is flushed when it is quiet again.
+    """
+    others = [item for item in ready if not (item.is_flush or item.is_title)]
     if not others:
-        return ready
+        # One at a time; the title is quick.
+        return [item for item in ready if item.is_title] or ready
     for item in ready:
         if item.is_flush:
             inbox.finish(tx, item.id, fate="cancelled", note=NOT_QUIET)

@@ -1,4 +1,4 @@
-"""What people set on a session: its name, its place in the lists, its tags, model and personality, drafts and memories.
+"""What people set on a session: its name, its place in the lists, its tags, model and personality, and drafts.
 
 None of it is activity: ``last_active_at`` never moves here. Whatever is taken away can be brought back; only
 ``purge_session`` deletes.
@@ -17,7 +17,6 @@ from keryx.store.tables import (
     feed,
     inbox,
     keys,
-    memories,
     projects,
     schedules,
     session_changes,
@@ -27,7 +26,6 @@ from keryx.store.tables import (
 from keryx.transactions.idle_session import lock_idle, require_owner
 
 TAG_LENGTH_MAX = 64
-MEMORY_LENGTH_MAX = 4_000
 DELETED_NOTE = "the conversation was deleted"
 
 
@@ -199,31 +197,6 @@ def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revi
         return Stale(current=current)
     feed.add_personal_event(tx, person_id, "draft", saved)
     return Saved(revision=saved)
-
-
-def remember(tx: Tx, session_id: SessionId, text: str, *, person_id: int, seq: int | None = None) -> int:
-    """Keep something said in a session for everybody who heard it, and return its number."""
-    session = sessions.get_visible(tx, session_id, person_id=person_id)
-    if not 1 <= len(text.strip()) <= MEMORY_LENGTH_MAX:
-        raise InvalidValue(f"a memory of {len(text)} characters: give 1 to {MEMORY_LENGTH_MAX}")
-    memory_id = memories.add_memory(
-        tx, audience_id=session.audience_id, text=text.strip(), session_id=session_id, seq=seq
-    )
-    feed.add_event(tx, session_id, "memory", memory_id)
-    return memory_id
-
-
-def forget(tx: Tx, memory_id: int, *, person_id: int, forgotten: bool = True) -> bool:
-    """Forget a memory the person may see, or take that back; say whether anything changed."""
-    memory = memories.get_memory(tx, memory_id, person_id=person_id)
-    if not memories.set_forgotten(tx, memory_id, forgotten=forgotten):
-        return False
-    if memory.session_id is None:
-        # Its session was purged: the fact has no other stream left.
-        feed.add_personal_event(tx, person_id, "memory", memory_id)
-    else:
-        feed.add_event(tx, memory.session_id, "memory", memory_id)
-    return True
 
 
 def _set(tx: Tx, session_id: SessionId, person_id: int, change: Callable[[], bool]) -> bool:

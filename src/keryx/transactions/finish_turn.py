@@ -12,6 +12,7 @@ from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, TextPart, tool_call_count
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
+from keryx.domain.session import SessionId
 from keryx.domain.source import Source
 from keryx.domain.turn import TurnId, moves_last_activity
 from keryx.errors import InvalidValue
@@ -22,6 +23,7 @@ from keryx.transactions.append_message import append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.close_steps import close_steps
 from keryx.transactions.hold_turn import hold_turn
+from keryx.transactions.title_session import ask_title, set_model_title
 
 NOT_HERE = "(answered elsewhere)"
 
@@ -38,6 +40,10 @@ class Reply:
     """Steering items the answer takes into account."""
     notice: str | None = None
     """What is told where it was asked, and is no part of the conversation."""
+    unsaid: NewMessage | None = None
+    """What was answered to Keryx itself; it stands in no transcript, but what it used counts."""
+    wants_title: bool = False
+    """Whether a model may be asked what a young session is about."""
 
     def __post_init__(self) -> None:
         if self.message is not None and tool_call_count(self.message.parts):
@@ -67,15 +73,27 @@ def finish_turn(tx: Tx, lease: Lease, *, turn_id: TurnId, reply: Reply, ids: Ids
             deliveries = _deliver(tx, turn, reply.message, to=reply.to, ids=ids)
     if reply.notice is not None and turn.origin is not None:
         deliveries.append(_notify(tx, turn, turn.origin, reply.notice, ids=ids))
+    if reply.unsaid is not None:
+        count_unsaid(tx, turn, reply.unsaid)
     # The reply took over what it was watched in; where it was said elsewhere, or not at all, that ends as well.
     outbox.release_held(tx, turn_id, (TextPart(text=NOT_HERE),))
     end_items(tx, turn, fate="answered")
     turns.end_turn(tx, turn_id, state="finished")
     if turn.purpose == "reply":
         sessions.take_reset_reason(tx, lease.session_id)
+        if reply.wants_title:
+            ask_title(tx, lease.session_id)
     leases.release_lease(tx, lease)
     feed.add_event(tx, lease.session_id, "turn", turn_id)
     return FinishedTurn(seq=seq, deliveries=tuple(deliveries))
+
+
+def count_unsaid(tx: Tx, turn: turns.Turn, answer: NewMessage) -> None:
+    """Count what a running turn's answer to Keryx itself used; the answer to a request for a title is the title."""
+    turns.count_unsaid(tx, turn.id, answer)
+    sessions.count_unsaid(tx, turn.session_id, answer)
+    if turn.purpose == "title":
+        set_model_title(tx, SessionId(turn.session_id), answer)
 
 
 def _deliver(

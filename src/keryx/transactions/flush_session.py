@@ -9,9 +9,10 @@ from keryx.config import Settings
 from keryx.domain.inbox import FLUSH_PLATFORM
 from keryx.domain.reset import flush_wanted
 from keryx.domain.session import SessionId
+from keryx.domain.turn import gives_way
 from keryx.store.database import Tx
 from keryx.store.tables import feed, inbox, keys, leases, session_changes, sessions, turns
-from keryx.transactions.fail_turn import stop_turn
+from keryx.transactions.fail_turn import hand_back_turn, stop_turn
 
 HOLDER = "flush"
 
@@ -48,15 +49,21 @@ def flush_session(tx: Tx, session_id: SessionId, *, settings: Settings) -> int |
 
 
 def give_way(tx: Tx, session_id: SessionId) -> bool:
-    """End the flush that runs in a locked session, if one does, wherever it runs; say whether there was one."""
+    """End the turn of Keryx's own that runs in a locked session, if one does, wherever; say whether there was one.
+
+    A flush is over; a title is asked for again when it is quiet.
+    """
     live = turns.find_live_turn(tx, session_id)
-    if live is None or live.purpose != "flush":
+    if live is None or not gives_way(live.purpose):
         return False
     leases.break_lease(tx, session_id)
     lease = leases.take_lease(tx, session_id, holder=HOLDER)
     assert lease is not None, "nobody holds it, and it is locked"
     turns.take_over(tx, live.id, lease)
-    stop_turn(tx, lease, turn_id=live.id)
+    if live.purpose == "title":
+        hand_back_turn(tx, lease, turn_id=live.id)
+    else:
+        stop_turn(tx, lease, turn_id=live.id)
     return True
 
 

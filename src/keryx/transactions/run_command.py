@@ -19,7 +19,15 @@ from keryx.domain.command import (
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.store.database import Tx
 from keryx.store.tables import access
-from keryx.transactions.command_handlers import approvals, conversations, duties, settings, state, transcript
+from keryx.transactions.command_handlers import (
+    approvals,
+    conversations,
+    duties,
+    memory,
+    settings,
+    state,
+    transcript,
+)
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
@@ -97,7 +105,7 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "detach": conversations.detach_conversation,
     "link": duties.link,
     "pair": duties.pair,
-    "memory": settings.memory,
+    "memory": memory.memory,
     "project": settings.project,
     "help": show_help,
 }

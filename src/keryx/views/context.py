@@ -1,26 +1,40 @@
 """What the agent is told about where it is, as facts; ``domain.prompt`` makes the text."""
 
-from typing import Final
+from collections.abc import Sequence
 
+from keryx.domain.cover import Cover
+from keryx.domain.message import Message
 from keryx.domain.prompt import ContextFacts
 from keryx.domain.settings import decode_personality
 from keryx.store.database import ReadTx
-from keryx.store.tables import homes, memories, sessions
+from keryx.store.tables import homes, sessions
+from keryx.views.memories import recall_memories
+from keryx.views.transcript import list_transcript
 
 __all__ = ["show_context"]
 
-MEMORIES_MAX: Final = 20
+LOOKED_BACK = 20
+"""How many messages are looked through for what a person said last."""
 
 
 def show_context(
-    tx: ReadTx, session_id: str, *, person_id: int, platforms: frozenset[str] = frozenset()
+    tx: ReadTx,
+    session_id: str,
+    *,
+    person_id: int,
+    platforms: frozenset[str] = frozenset(),
+    said: str | None = None,
 ) -> ContextFacts:
-    """Return the facts for a session's next turn; ``platforms`` are those connected now."""
+    """Return the facts for a session's next turn; ``platforms`` are those connected now.
+
+    ``said`` is what a person said last, by which notes are recalled; where it is None, it is looked up.
+    """
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     channels = {
         platform: home.chat_name or home.address.chat_id for platform, home in homes.list_homes(tx).items()
     }
-    remembered = memories.list_memories(tx, audience_id=session.audience_id, limit=MEMORIES_MAX)
+    if said is None:
+        said = last_said(list_transcript(tx, session_id, person_id=person_id, last=LOOKED_BACK))
     personality = None if session.personality is None else decode_personality(session.personality).text
     return ContextFacts(
         source=session.source,
@@ -33,6 +47,11 @@ def show_context(
         workspace=session.workspace,
         personality=personality,
         reset_line=session.reset_reason,
-        # Oldest first: what is added later stands at the end, and the bytes before it stay the same.
-        memories=tuple(memory.text for memory in reversed(remembered)),
+        memories=tuple(note.text for note in recall_memories(tx, session.audience_id, said=said)),
     )
+
+
+def last_said(messages: Sequence[Message | Cover]) -> str:
+    """Return what a person said last, or nothing."""
+    users = (each for each in reversed(messages) if isinstance(each, Message) and each.role == "user")
+    return next((message.text for message in users), "")

@@ -70,8 +70,10 @@ def begin_export(tx: ReadTx, session_id: str, *, person_id: int) -> ExportPage:
         )
         for branch in own
     ]
+    unsaid = exchange.list_unsaid(tx, session_id)
     return ExportPage(
-        lines=tuple(format_line(line) for line in lines), rest=Rest(ranges=tuple(ranges), turns={})
+        lines=tuple(format_line(line) for line in (*lines, *unsaid.values())),
+        rest=Rest(ranges=tuple(ranges), turns={turn_id: line.no for turn_id, line in unsaid.items()}),
     )
 
 
@@ -180,6 +182,7 @@ def _message_lines(
         input_tokens=message.input_tokens,
         cached_tokens=message.cached_tokens,
         output_tokens=message.output_tokens,
+        thinking_tokens=message.thinking_tokens,
         cost_micros=message.cost_micros,
         finish_reason=message.finish_reason,
     )

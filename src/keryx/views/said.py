@@ -12,7 +12,7 @@ from keryx.domain.message import text_of
 from keryx.domain.route import Address
 from keryx.domain.session_key import key_for
 from keryx.domain.source import Source
-from keryx.domain.turn import TurnId, TurnState
+from keryx.domain.turn import TurnId, TurnState, gives_way
 from keryx.store.database import ReadTx
 from keryx.store.tables import approvals, inbox, keys, nodes, people, said, sessions, turns
 from keryx.store.tables.approvals import OpenQuestion
@@ -154,9 +154,10 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
         since=Since(after=newest, seen=since.seen, heard=heard_up_to),
         spoken=tuple(spoken[number] for number in sorted(spoken)),
         heard=heard,
-        turn=None if turn is None else _held(tx, turn),
-        queued=sum(kind != "command" for kind, _ in waiting),
-        commands=sum(kind == "command" for kind, _ in waiting),
+        # What Keryx does by itself is nobody's business, and nobody waits for it.
+        turn=None if turn is None or gives_way(turn.purpose) else _held(tx, turn),
+        queued=sum(each.kind != "command" and not each.is_own for each in waiting),
+        commands=sum(each.kind == "command" for each in waiting),
         is_due=session_id is not None and is_due(tx, session_id),
         to_send=any(each.state == "ready" and each.due_at <= tx.now for each in unfinished),
         unfinished=len(unfinished),
@@ -166,7 +167,7 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
 
 def is_due(tx: ReadTx, session_id: str) -> bool:
     """Say whether a turn of a session may begin now: something waits and none lives, or its question is answered."""
-    kinds = [kind for kind, ready_at in said.list_waiting(tx, session_id) if ready_at <= tx.now]
+    kinds = [each.kind for each in said.list_waiting(tx, session_id) if each.ready_at <= tx.now]
     turn = turns.find_live_turn(tx, session_id)
     if turn is None:
         return any(kind != "command" for kind in kinds)

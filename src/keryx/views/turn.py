@@ -16,7 +16,7 @@ from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
 from keryx.store.tables import access, approvals, branches, inbox, outbox, people, sessions, turns
-from keryx.views.context import show_context
+from keryx.views.context import last_said, show_context
 from keryx.views.transcript import model_messages
 
 __all__ = [
@@ -79,8 +79,10 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
     session = sessions.get_session(tx, turn.session_id)
     person = people.get_person(tx, session.owner_id if turn.person_id is None else turn.person_id)
     source = session.source if turn.origin is None else turn.origin
-    context = show_context(tx, turn.session_id, person_id=session.owner_id, platforms=platforms)
     messages = tuple(model_messages(tx, turn.session_id, person_id=session.owner_id))
+    context = show_context(
+        tx, turn.session_id, person_id=session.owner_id, platforms=platforms, said=last_said(messages)
+    )
     made = {
         part.call_id: part
         for message in messages

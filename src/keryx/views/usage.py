@@ -10,6 +10,7 @@ from datetime import date
 from typing import TypeVar
 
 from keryx.clock import Micros
+from keryx.domain.usage import Amount, total
 from keryx.domain.zone import datetime_of, zone_of
 from keryx.store.database import ReadTx
 from keryx.store.tables import sessions, usage
@@ -18,18 +19,6 @@ from keryx.store.tables.usage import QUARTER, UsageRow
 __all__ = ["Amount", "Usage", "show_usage"]
 
 Of = TypeVar("Of", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
-    """How much was used; cached tokens are among the input tokens, cost is in millionths of the currency."""
-
-    messages: int = 0
-    tool_calls: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    cost_micros: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +49,7 @@ def show_usage(
         rows = usage.list_sums_of_session(tx, session_id, since=since, until=until)
     rows += usage.list_sums_of_summaries(tx, person_id, session_id=session_id, since=since, until=until)
     return Usage(
-        total=_sum(rows),
+        total=total(row.amount for row in rows),
         days=_by(rows, lambda row: datetime_of(row.quarter * QUARTER, clocks).date()),
         models=_by(rows, lambda row: row.model),
         sessions=_by(rows, lambda row: row.session_id),
@@ -71,23 +60,4 @@ def _by(rows: Iterable[UsageRow], of: Callable[[UsageRow], Of]) -> dict[Of, Amou
     groups: dict[Of, list[UsageRow]] = {}
     for row in rows:
         groups.setdefault(of(row), []).append(row)
-    return {key: _sum(group) for key, group in groups.items()}
-
-
-def _sum(rows: Iterable[UsageRow]) -> Amount:
-    messages = tool_calls = input_tokens = cached_tokens = output_tokens = cost_micros = 0
-    for row in rows:
-        messages += row.messages
-        tool_calls += row.tool_calls
-        input_tokens += row.input_tokens
-        cached_tokens += row.cached_tokens
-        output_tokens += row.output_tokens
-        cost_micros += row.cost_micros
-    return Amount(
-        messages=messages,
-        tool_calls=tool_calls,
-        input_tokens=input_tokens,
-        cached_tokens=cached_tokens,
-        output_tokens=output_tokens,
-        cost_micros=cost_micros,
-    )
+    return {key: total(row.amount for row in group) for key, group in groups.items()}

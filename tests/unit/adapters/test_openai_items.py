@@ -67,7 +67,7 @@ ITEMS: list[dict[str, Any]] = [
 
 def stored(message: NewMessage) -> Message:
     return Message(
-        1, "s", 0, 1, message.role, encode_parts(message.parts), None, None, None, 0, 0, 0, 0, None, 0
+        1, "s", 0, 1, message.role, encode_parts(message.parts), None, None, None, 0, 0, 0, 0, 0, None, 0
     )
 
 

@@ -99,7 +99,7 @@ def _seq(said: Said) -> int:
 
 
 def message(seq: int, role: Role, *parts: Part) -> Message:
-    return Message(seq, "s", 0, seq, role, encode_parts(parts), None, None, None, 0, 0, 0, 0, None, 0)
+    return Message(seq, "s", 0, seq, role, encode_parts(parts), None, None, None, 0, 0, 0, 0, 0, None, 0)
 
 
 def brief(

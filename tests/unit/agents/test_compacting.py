@@ -216,7 +216,7 @@ class StoringStage(Noted):
 
 
 def stored(seq: int, new: NewMessage) -> Message:
-    counts = (new.input_tokens, new.cached_tokens, new.output_tokens, new.cost_micros)
+    counts = (new.input_tokens, new.cached_tokens, new.output_tokens, new.thinking_tokens, new.cost_micros)
     return Message(seq, "s", 0, seq, new.role, encode_parts(new.parts), None, None, None, *counts, None, seq)
 
 

@@ -65,6 +65,7 @@ def message(seq: int, role: Role, *parts: Part) -> Message:
         0,
         0,
         0,
+        0,
         None,
         0,
     )

@@ -14,11 +14,12 @@ from keryx.agents.guide import SETUP, Guide
 from keryx.agents.model import STEPS_MAX, TOO_MANY_STEPS, ModelAgent, ModelChoice
 from keryx.clock import SECOND
 from keryx.domain.message import MediaPart, NewMessage, TextPart, ThinkingPart, ToolCallPart, text_of
+from keryx.domain.prices import parse_price
 from keryx.domain.settings import ModelSettings
 from keryx.domain.source import Source
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
-from tests.unit.agents.stage import LOOK, MODELS, Noted, Shape, agent_of, brief, message
+from tests.unit.agents.stage import MODELS, Noted, Shape, agent_of, brief, message
 
 SHAPES: tuple[Shape, ...] = ("openai", "anthropic")
 both = pytest.mark.parametrize("shape", SHAPES)
@@ -377,13 +378,60 @@ async def test_before_a_reset_it_keeps_notes_in_silence() -> None:
     script = [Reply(text="I note.", calls=[Call(name="look")]), Reply(text="Done.")]
     answer, stage, requests = await ask(script, asked=brief(purpose="flush"))
     assert (answer.message, answer.silent, len(stage.steps), stage.said) == (None, True, 1, [])
+    assert answer.unsaid is not None
+    assert text_of(answer.unsaid.parts) == "Done."
     assert "will soon start over" in str(requests[0].messages)
 
 
-@pytest.mark.parametrize("asked", [brief(purpose="flush", tools=()), brief(purpose="title", tools=(LOOK,))])
+@pytest.mark.parametrize("asked", [brief(purpose="flush", tools=()), brief(purpose="compress")])
 async def test_where_there_is_nothing_to_keep_no_model_is_asked(asked: Brief) -> None:
     answer, _, requests = await ask([], asked=asked)
     assert (answer.message, answer.silent, requests) == (None, True, [])
+
+
+async def test_a_title_is_asked_for_with_the_beginning_of_what_was_said() -> None:
+    said = [
+        message(1, "user", TextPart(text="Rome? " + "x" * 5_000)),
+        message(2, "assistant", TextPart(text="Yes.")),
+    ]
+    answer, stage, (asked,) = await ask(
+        [Reply(text="A trip", output_tokens=9, thinking_tokens=4)], asked=brief(*said, purpose="title")
+    )
+    assert (answer.message, answer.silent, stage.said, stage.steps) == (None, True, [], [])
+    assert answer.unsaid is not None
+    assert (text_of(answer.unsaid.parts), answer.unsaid.thinking_tokens) == ("A trip", 4)
+    assert "tools" not in asked.body
+    assert "Name this conversation" in str(asked.messages)
+    assert len(str(asked.messages)) < 3_000
+
+
+async def test_the_owner_s_price_wins_over_the_list() -> None:
+    prices = {"openai:gpt-5": parse_price(("1", "0.5", "2")), "openai:local": parse_price(("0.000001", "0"))}
+    reply = Reply(text="Here.", input_tokens=1_000_000, cached_tokens=400_000, output_tokens=500_000)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ModelServer([reply, reply]))
+        variables = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.openai_url}
+        agent = ModelAgent(
+            ModelChoice(),
+            Access(variables=variables, timeout_seconds=20, prices=prices),
+            otherwise=Guide(),
+            clock=FakeClock(),
+        )
+        stack.push_async_callback(agent.close)
+        costs = []
+        for name in prices:
+            answer = await agent.run(brief(model=name), Noted())
+            assert answer.message is not None
+            costs.append(answer.message.cost_micros)
+    assert costs == [600_000 + 200_000 + 1_000_000, 1]
+
+
+@both
+async def test_what_was_thought_is_counted_among_the_output(shape: Shape) -> None:
+    reply = Reply(text="Here.", thinking="hm", output_tokens=20, thinking_tokens=15)
+    answer, _, _ = await ask([reply], shape)
+    assert answer.message is not None
+    assert (answer.message.output_tokens, answer.message.thinking_tokens) == (20, 15)
 
 
 async def test_without_a_model_the_guide_answers() -> None:

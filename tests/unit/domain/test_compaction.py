@@ -23,7 +23,7 @@ from keryx.domain.token_count import count_said, count_text
 
 
 def message(seq: int, role: Role, *parts: Part, author: str | None = None) -> Message:
-    return Message(seq, "s", 0, seq, role, encode_parts(parts), author, None, None, 0, 0, 0, 0, None, 0)
+    return Message(seq, "s", 0, seq, role, encode_parts(parts), author, None, None, 0, 0, 0, 0, 0, None, 0)
 
 
 def cover(first_seq: int, last_seq: int, tokens: int = 50) -> Cover:

@@ -264,6 +264,7 @@ def stored(body: str) -> Message:
         input_tokens=0,
         cached_tokens=0,
         output_tokens=0,
+        thinking_tokens=0,
         cost_micros=0,
         finish_reason=None,
         created_at=0,

@@ -3,7 +3,16 @@
 import pytest
 
 from keryx.domain.message import MediaPart, TextPart
-from keryx.domain.title import TitleBy, clean_title, may_retitle, model_title_due, title_from, titled
+from keryx.domain.title import (
+    MODEL_TITLE_MESSAGES_MAX,
+    TitleBy,
+    clean_title,
+    may_retitle,
+    model_title_due,
+    model_title_of,
+    title_from,
+    titled,
+)
 from keryx.errors import InvalidValue
 
 BY: tuple[TitleBy, ...] = ("person", "text", "model")
@@ -18,7 +27,7 @@ def test_a_person_s_title_is_never_overwritten_but_by_a_person() -> None:
         ("person", "person"),
         ("text", "person"),
         ("model", "person"),
-        ("model", "text"),
+        ("text", "model"),
     }
 
 
@@ -41,11 +50,28 @@ def test_a_message_without_text_gives_no_title() -> None:
     assert title_from((TextPart(text=" \n "),)) is None
 
 
-def test_the_model_is_asked_after_the_first_exchange_when_nothing_else_named_the_session() -> None:
-    assert model_title_due(None, user_messages=1, assistant_messages=1)
-    assert not model_title_due(None, user_messages=1, assistant_messages=0)
-    assert not model_title_due(None, user_messages=0, assistant_messages=1)
-    assert not model_title_due("text", user_messages=1, assistant_messages=1)
+def test_the_model_is_asked_while_a_conversation_is_young_and_nobody_named_it() -> None:
+    assert model_title_due(None, messages=2)
+    assert model_title_due("text", messages=MODEL_TITLE_MESSAGES_MAX)
+    assert not model_title_due("text", messages=MODEL_TITLE_MESSAGES_MAX + 1)
+    assert not model_title_due("model", messages=2)
+    assert not model_title_due("person", messages=2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Trip to Rome", "Trip to Rome"),
+        ('  "Trip to  Rome." \n', "Trip to Rome"),
+        ("\n\n# **Trip to Rome**\nIt is about a trip.", "Trip to Rome"),
+        ("«Reise nach Rom»", "Reise nach Rom"),
+        ("x" * 500, "x" * 63 + "…"),
+        ("", None),
+        (' "." \n\n', None),
+    ],
+)
+def test_a_model_s_title_is_its_first_line_without_marks(answer: str, title: str | None) -> None:
+    assert model_title_of(answer) == title
 
 
 def test_a_given_title_is_one_line_and_not_empty() -> None:

@@ -31,7 +31,7 @@ IMAGE = MediaPart(media_type="image/png", blob="a" * 64)
 
 
 def stored(*parts: Part) -> Message:
-    return Message(1, "s", 0, 1, "user", encode_parts(parts), None, None, None, 0, 0, 0, 0, None, 0)
+    return Message(1, "s", 0, 1, "user", encode_parts(parts), None, None, None, 0, 0, 0, 0, 0, None, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from keryx.domain.branch import Segment
 from keryx.domain.message import Message, decode_parts, tool_call_count
 from keryx.domain.turn import turn_ended
 from keryx.store.codec import clean_text, to_json
-from keryx.store.database import Contended, ReadTx, Tx
+from keryx.store.database import Contended, ReadTx, Row, Tx
 from keryx.store.tables.messages import SEQ_MAX, read_message
 
 
@@ -48,17 +48,21 @@ def find_turn(tx: ReadTx, turn_id: int, *, no: int) -> TurnLine | None:
     row = tx.row("exchange.find_turn", turn_id=turn_id)
     if row is None:
         return None
-    branch_no, state, purpose, begun_at, ended_at, reason, model = row
-    return TurnLine(
-        no=no,
-        branch_no=branch_no,
-        state=state,
-        purpose=purpose,
-        begun_at=begun_at,
-        ended_at=ended_at,
-        reason=reason,
-        model=model,
+    return _turn_line(row, no=no)
+
+
+def list_unsaid(tx: ReadTx, session_id: str) -> dict[int, TurnLine]:
+    """Return the turns that used something and left no message, by their ids, numbered from 1 on."""
+    rows = tx.rows("exchange.list_unsaid", session_id=session_id)
+    return {row[0]: _turn_line(row, no=no) for no, row in enumerate(rows, start=1)}
+
+
+def _turn_line(row: Row, *, no: int) -> TurnLine:
+    names = (
+        *("branch_no", "state", "purpose", "begun_at", "ended_at", "reason", "model"),
+        *("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens", "cost_micros"),
     )
+    return TurnLine(no=no, **dict(zip(names, row[1:], strict=True)))
 
 
 def list_messages(tx: ReadTx, segment: Segment, *, limit: int) -> list[Message]:

@@ -10,13 +10,26 @@ SELECT kind, created_at, from_session_id, at_seq, origin FROM links WHERE to_ses
 
 -- name: exchange.find_turn
 -- As much of a turn as makes sense in another store.
-SELECT branch_no, state, purpose, begun_at, ended_at, reason, model FROM turns WHERE id = :turn_id
+SELECT
+    id, branch_no, state, purpose, begun_at, ended_at, reason, model, input_tokens, cached_tokens, output_tokens,
+    thinking_tokens, cost_micros
+FROM turns WHERE id = :turn_id
+
+-- name: exchange.list_unsaid
+-- The turns of a session that used something and left no message.
+SELECT
+    t.id, t.branch_no, t.state, t.purpose, t.begun_at, t.ended_at, t.reason, t.model, t.input_tokens, t.cached_tokens,
+    t.output_tokens, t.thinking_tokens, t.cost_micros
+FROM turns t
+WHERE t.session_id = :session_id AND (t.input_tokens > 0 OR t.output_tokens > 0)
+  AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = t.session_id AND m.turn_id = t.id)
+ORDER BY t.id
 
 -- name: exchange.list_messages
 -- Messages of one branch between two numbers, oldest first, a page at a time.
 SELECT
     id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq
@@ -60,19 +73,25 @@ ON CONFLICT DO NOTHING
 
 -- name: exchange.add_turn
 -- A turn that ran elsewhere, and is over here.
-INSERT INTO turns (session_id, branch_no, state, purpose, holder, epoch, begun_at, ended_at, reason, model)
-VALUES (:session_id, :branch_no, :state, :purpose, 'import', 0, :begun_at, :ended_at, :reason, :model)
+INSERT INTO turns (
+    session_id, branch_no, state, purpose, holder, epoch, begun_at, ended_at, reason, model, input_tokens,
+    cached_tokens, output_tokens, thinking_tokens, cost_micros
+)
+VALUES (
+    :session_id, :branch_no, :state, :purpose, 'import', 0, :begun_at, :ended_at, :reason, :model, :input_tokens,
+    :cached_tokens, :output_tokens, :thinking_tokens, :cost_micros
+)
 RETURNING id
 
 -- name: exchange.add_message
 -- A message with its place and time.
 INSERT INTO messages (
     session_id, branch_no, seq, role, parts, author, turn_id, tool_call_count, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 )
 VALUES (
     :session_id, :branch_no, :seq, :role, :parts, :author, :turn_id, :tool_call_count, :input_tokens, :cached_tokens,
-    :output_tokens, :cost_micros, :finish_reason, :created_at
+    :output_tokens, :thinking_tokens, :cost_micros, :finish_reason, :created_at
 )
 
 -- name: exchange.add_facts
@@ -90,8 +109,14 @@ UPDATE sessions SET
     feed_no = feed_no + (SELECT COUNT(*) FROM messages m WHERE m.session_id = sessions.id),
     message_total = (SELECT COUNT(*) FROM messages m WHERE m.session_id = sessions.id),
     tool_call_count = (SELECT COALESCE(SUM(m.tool_call_count), 0) FROM messages m WHERE m.session_id = sessions.id),
-    input_tokens = (SELECT COALESCE(SUM(m.input_tokens), 0) FROM messages m WHERE m.session_id = sessions.id),
-    cached_tokens = (SELECT COALESCE(SUM(m.cached_tokens), 0) FROM messages m WHERE m.session_id = sessions.id),
-    output_tokens = (SELECT COALESCE(SUM(m.output_tokens), 0) FROM messages m WHERE m.session_id = sessions.id),
+    input_tokens = (SELECT COALESCE(SUM(m.input_tokens), 0) FROM messages m WHERE m.session_id = sessions.id)
+        + (SELECT COALESCE(SUM(t.input_tokens), 0) FROM turns t WHERE t.session_id = sessions.id),
+    cached_tokens = (SELECT COALESCE(SUM(m.cached_tokens), 0) FROM messages m WHERE m.session_id = sessions.id)
+        + (SELECT COALESCE(SUM(t.cached_tokens), 0) FROM turns t WHERE t.session_id = sessions.id),
+    output_tokens = (SELECT COALESCE(SUM(m.output_tokens), 0) FROM messages m WHERE m.session_id = sessions.id)
+        + (SELECT COALESCE(SUM(t.output_tokens), 0) FROM turns t WHERE t.session_id = sessions.id),
+    thinking_tokens = (SELECT COALESCE(SUM(m.thinking_tokens), 0) FROM messages m WHERE m.session_id = sessions.id)
+        + (SELECT COALESCE(SUM(t.thinking_tokens), 0) FROM turns t WHERE t.session_id = sessions.id),
     cost_micros = (SELECT COALESCE(SUM(m.cost_micros), 0) FROM messages m WHERE m.session_id = sessions.id)
+        + (SELECT COALESCE(SUM(t.cost_micros), 0) FROM turns t WHERE t.session_id = sessions.id)
 WHERE id = :session_id

@@ -5,7 +5,7 @@ from typing import NamedTuple, Required, TypedDict, Unpack
 from keryx.clock import Micros
 from keryx.domain.busy import BusyMode, Waiting
 from keryx.domain.delegation import TASK_PLATFORM
-from keryx.domain.inbox import COMPRESS_PLATFORM, FLUSH_PLATFORM, Fate, InboxKind, InboxState
+from keryx.domain.inbox import COMPRESS_PLATFORM, FLUSH_PLATFORM, TITLE_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
 from keryx.store.codec import clean_text, from_json, to_json
@@ -43,6 +43,11 @@ class InboxItem(NamedTuple):
     def is_flush(self) -> bool:
         """Whether Keryx itself asks for memory to be flushed."""
         return self.platform == FLUSH_PLATFORM
+
+    @property
+    def is_title(self) -> bool:
+        """Whether Keryx itself asks for a title."""
+        return self.platform == TITLE_PLATFORM
 
     @property
     def is_task(self) -> bool:
@@ -172,7 +177,7 @@ def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
 
 
 def count_open(tx: ReadTx, session_id: str) -> int:
-    """Count a session's items without a fate; requests to flush keep nobody waiting and do not count."""
+    """Count a session's items without a fate; Keryx's own requests keep nobody waiting and do not count."""
     row = tx.row("inbox.count_open", session_id=session_id)
     assert row is not None
     count: int = row[0]

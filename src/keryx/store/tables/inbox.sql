@@ -60,9 +60,10 @@ FROM inbox WHERE turn_id = :turn_id AND state = 'claimed'
 ORDER BY id
 
 -- name: inbox.count_open
--- How many items of a session have no fate yet; a request to flush is nobody's message.
+-- How many items of a session have no fate yet; Keryx's own requests are nobody's messages.
 SELECT COUNT(*) FROM inbox
-WHERE session_id = :session_id AND state IN ('ready', 'claimed') AND platform <> 'flush'
+WHERE session_id = :session_id AND state IN ('ready', 'claimed')
+  AND platform NOT IN ('flush', 'title')
 
 -- name: inbox.count_flushing
 -- How many requests to flush have no fate yet.

@@ -134,17 +134,27 @@ WHERE s.lease_expires_at > :lease_now AND s.lease_boot_id = :boot_id
 LIMIT :limit
 
 -- name: invariants.wrong_totals
--- Sessions whose counters over all rows are not what the rows say.
+-- Sessions whose counters over all rows, messages and unsaid answers, are not what the rows say.
 SELECT s.id, CAST(s.message_total AS TEXT)
 FROM sessions s LEFT JOIN (
     SELECT session_id, COUNT(*) AS message_total, SUM(tool_call_count) AS tool_call_count,
            SUM(input_tokens) AS input_tokens, SUM(cached_tokens) AS cached_tokens,
-           SUM(output_tokens) AS output_tokens, SUM(cost_micros) AS cost_micros, MAX(seq) AS last_seq
+           SUM(output_tokens) AS output_tokens, SUM(thinking_tokens) AS thinking_tokens,
+           SUM(cost_micros) AS cost_micros, MAX(seq) AS last_seq
     FROM messages GROUP BY session_id
 ) m ON m.session_id = s.id
+LEFT JOIN (
+    SELECT session_id, SUM(input_tokens) AS input_tokens, SUM(cached_tokens) AS cached_tokens,
+           SUM(output_tokens) AS output_tokens, SUM(thinking_tokens) AS thinking_tokens,
+           SUM(cost_micros) AS cost_micros
+    FROM turns GROUP BY session_id
+) t ON t.session_id = s.id
 WHERE s.message_total <> COALESCE(m.message_total, 0) OR s.tool_call_count <> COALESCE(m.tool_call_count, 0)
-   OR s.input_tokens <> COALESCE(m.input_tokens, 0) OR s.cached_tokens <> COALESCE(m.cached_tokens, 0)
-   OR s.output_tokens <> COALESCE(m.output_tokens, 0) OR s.cost_micros <> COALESCE(m.cost_micros, 0)
+   OR s.input_tokens <> COALESCE(m.input_tokens, 0) + COALESCE(t.input_tokens, 0)
+   OR s.cached_tokens <> COALESCE(m.cached_tokens, 0) + COALESCE(t.cached_tokens, 0)
+   OR s.output_tokens <> COALESCE(m.output_tokens, 0) + COALESCE(t.output_tokens, 0)
+   OR s.thinking_tokens <> COALESCE(m.thinking_tokens, 0) + COALESCE(t.thinking_tokens, 0)
+   OR s.cost_micros <> COALESCE(m.cost_micros, 0) + COALESCE(t.cost_micros, 0)
    OR s.last_seq < COALESCE(m.last_seq, 0)
 LIMIT :limit
 

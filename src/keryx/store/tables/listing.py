@@ -48,6 +48,7 @@ class Session(NamedTuple):
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    thinking_tokens: int
     cost_micros: int
 
     @property

@@ -5,7 +5,7 @@ SELECT
     s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
     s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
     s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.cost_micros
+    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
 FROM sessions s
 WHERE s.audience_id = :audience_id AND s.deleted_at IS NULL AND s.archived_at IS NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -54,7 +54,7 @@ SELECT
     s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
     s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
     s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.cost_micros
+    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
 FROM queue q CROSS JOIN sessions s ON s.rowid = q.row_id
 ORDER BY s.last_active_at DESC, s.id DESC
 
@@ -65,7 +65,7 @@ SELECT
     s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
     s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
     s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.cost_micros
+    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
 FROM audience_members a JOIN sessions s ON s.audience_id = a.audience_id
 WHERE a.person_id = :person_id AND s.deleted_at IS NULL AND s.archived_at IS NOT NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -83,7 +83,7 @@ SELECT
     s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
     s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
     s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.cost_micros
+    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 WHERE s.id = :session_id
@@ -95,7 +95,7 @@ SELECT
     s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
     s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
     s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.cost_micros
+    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
 FROM session_keys c
 JOIN sessions s ON s.id = c.session_id
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id

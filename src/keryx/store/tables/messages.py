@@ -24,6 +24,7 @@ def add_message(tx: Tx, *, session_id: str, place: Place, message: NewMessage, t
         input_tokens=message.input_tokens,
         cached_tokens=message.cached_tokens,
         output_tokens=message.output_tokens,
+        thinking_tokens=message.thinking_tokens,
         cost_micros=message.cost_micros,
         finish_reason=clean_text(message.finish_reason),
         created_at=tx.now if message.created_at is None else message.created_at,

@@ -2,11 +2,11 @@
 -- One message at the place taken for it.
 INSERT INTO messages (
     session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 )
 VALUES (
     :session_id, :branch_no, :seq, :role, :parts, :author, :author_id, :turn_id, :tool_call_count, :input_tokens,
-    :cached_tokens, :output_tokens, :cost_micros, :finish_reason, :created_at
+    :cached_tokens, :output_tokens, :thinking_tokens, :cost_micros, :finish_reason, :created_at
 )
 RETURNING id
 
@@ -14,7 +14,7 @@ RETURNING id
 -- Messages of one branch between two numbers, oldest first.
 SELECT
     id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq
@@ -23,7 +23,7 @@ ORDER BY seq
 -- The newest messages of one branch up to a number, newest first.
 SELECT
     id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq DESC

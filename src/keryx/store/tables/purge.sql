@@ -8,11 +8,11 @@ ORDER BY session_id, no
 -- A fork's own copies of what it showed of another session; their turns are not copied, so they name none.
 INSERT INTO messages (
     session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
-    output_tokens, cost_micros, finish_reason, created_at
+    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 )
 SELECT
     :to_session_id, 0, m.seq, m.role, m.parts, m.author, m.author_id, NULL, m.tool_call_count, m.input_tokens,
-    m.cached_tokens, m.output_tokens, m.cost_micros, m.finish_reason, m.created_at
+    m.cached_tokens, m.output_tokens, m.thinking_tokens, m.cost_micros, m.finish_reason, m.created_at
 FROM messages m
 WHERE m.session_id = :session_id AND m.branch_no = :branch_no AND m.seq BETWEEN :first_seq AND :last_seq
 ORDER BY m.seq
@@ -28,11 +28,24 @@ WHERE session_id = :session_id AND no = :no
 
 -- name: purge.recount
 -- The counters over all rows of a session, from the rows.
-UPDATE sessions SET (message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, cost_micros) = (
+UPDATE sessions SET (
+    message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros
+) = (
     SELECT
-        COUNT(*), COALESCE(SUM(m.tool_call_count), 0), COALESCE(SUM(m.input_tokens), 0),
-        COALESCE(SUM(m.cached_tokens), 0), COALESCE(SUM(m.output_tokens), 0), COALESCE(SUM(m.cost_micros), 0)
-    FROM messages m WHERE m.session_id = sessions.id
+        CAST(SUM(u.messages) AS BIGINT), CAST(SUM(u.tool_call_count) AS BIGINT), CAST(SUM(u.input_tokens) AS BIGINT),
+        CAST(SUM(u.cached_tokens) AS BIGINT), CAST(SUM(u.output_tokens) AS BIGINT),
+        CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+    FROM (
+        SELECT
+            1 AS messages, m.tool_call_count, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,
+            m.cost_micros
+        FROM messages m WHERE m.session_id = :session_id
+        UNION ALL
+        SELECT 0, 0, t.input_tokens, t.cached_tokens, t.output_tokens, t.thinking_tokens, t.cost_micros
+        FROM turns t WHERE t.session_id = :session_id
+        UNION ALL
+        SELECT 0, 0, 0, 0, 0, 0, 0
+    ) u
 )
 WHERE id = :session_id
 

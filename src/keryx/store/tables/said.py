@@ -104,9 +104,18 @@ def list_heard(tx: ReadTx, session_id: str, *, after: int, limit: int) -> list[H
     return [Heard._make(row) for row in rows]
 
 
-def list_waiting(tx: ReadTx, session_id: str) -> list[tuple[InboxKind, Micros]]:
-    """Return what waits in a session: its kind, and from when on it may be answered."""
-    return [(kind, ready_at) for kind, ready_at in tx.rows("said.list_waiting", session_id=session_id)]
+class WaitingItem(NamedTuple):
+    """Something that waits: its kind, from when on it may be answered, and whether Keryx itself asks for it."""
+
+    kind: InboxKind
+    ready_at: Micros
+    is_own: bool
+
+
+def list_waiting(tx: ReadTx, session_id: str) -> list[WaitingItem]:
+    """Return what waits in a session, oldest first."""
+    rows = tx.rows("said.list_waiting", session_id=session_id)
+    return [WaitingItem(kind, ready_at, bool(is_own)) for kind, ready_at, is_own in rows]
 
 
 def last_words(tx: ReadTx, *, session_id: str, branch_no: int, turn_id: int) -> tuple[Part, ...] | None:

@@ -26,8 +26,8 @@ WHERE i.session_id = :session_id AND i.id > :after AND i.kind IN ('message', 'co
 ORDER BY i.id LIMIT :limit
 
 -- name: said.list_waiting
--- What waits in a session: of which kind, and since or until when.
-SELECT kind, ready_at FROM inbox WHERE session_id = :session_id AND state = 'ready' ORDER BY id
+-- What waits in a session: of which kind, since or until when, and whether Keryx itself asks for it.
+SELECT kind, ready_at, platform IN ('flush', 'title') FROM inbox WHERE session_id = :session_id AND state = 'ready' ORDER BY id
 
 -- name: said.last_words
 -- The last thing a turn said that stands in the transcript.

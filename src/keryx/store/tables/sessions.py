@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from keryx.clock import Micros
+from keryx.domain.message import NewMessage
 from keryx.domain.source import Source
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, from_json, to_json
@@ -46,6 +47,7 @@ class SessionRecord(NamedTuple):
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    thinking_tokens: int
     cost_micros: int
     reset_reason: str | None
     flushed_seq: int
@@ -161,6 +163,19 @@ def take_place_held(
 
 def _place(row: Row | None) -> Place | None:
     return None if row is None else Place._make(row)
+
+
+def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:
+    """Count what was used in a session for an answer that is in no transcript."""
+    tx.run(
+        "sessions.count_unsaid",
+        session_id=session_id,
+        input_tokens=answer.input_tokens,
+        cached_tokens=answer.cached_tokens,
+        output_tokens=answer.output_tokens,
+        thinking_tokens=answer.thinking_tokens,
+        cost_micros=answer.cost_micros,
+    )
 
 
 def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:

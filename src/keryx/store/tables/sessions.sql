@@ -18,7 +18,7 @@ SELECT
     s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
     s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
     s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
-    s.output_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
 FROM sessions s
 WHERE s.id = :session_id
 
@@ -29,7 +29,7 @@ SELECT
     s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
     s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
     s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
-    s.output_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 WHERE s.id = :session_id
@@ -50,6 +50,7 @@ UPDATE sessions SET
     input_tokens = input_tokens + :input_tokens,
     cached_tokens = cached_tokens + :cached_tokens,
     output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
     cost_micros = cost_micros + :cost_micros,
     last_active_at = CASE WHEN :active_at > last_active_at THEN :active_at ELSE last_active_at END,
     preview = COALESCE(CAST(:preview AS TEXT), preview),
@@ -71,6 +72,7 @@ UPDATE sessions SET
     input_tokens = input_tokens + :input_tokens,
     cached_tokens = cached_tokens + :cached_tokens,
     output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
     cost_micros = cost_micros + :cost_micros,
     last_active_at = CASE WHEN :active_at > last_active_at THEN :active_at ELSE last_active_at END,
     preview = COALESCE(CAST(:preview AS TEXT), preview),
@@ -108,3 +110,13 @@ WHERE s.state = 'open' AND s.flushed_seq < s.last_seq
   AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.state IN ('ready', 'claimed'))
 ORDER BY s.last_active_at, s.id
 LIMIT :limit
+
+-- name: sessions.count_unsaid
+-- What was used in the session for an answer that is in no transcript.
+UPDATE sessions SET
+    input_tokens = input_tokens + :input_tokens,
+    cached_tokens = cached_tokens + :cached_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
+    cost_micros = cost_micros + :cost_micros
+WHERE id = :session_id

@@ -10,7 +10,7 @@ WHERE s.id = :session_id
 -- The newest own messages of the branch a session shows, newest first, if this person belongs to its audience.
 SELECT
     m.id, m.session_id, m.branch_no, m.seq, m.role, m.parts, m.author, m.author_id, m.turn_id, m.input_tokens,
-    m.cached_tokens, m.output_tokens, m.cost_micros, m.finish_reason, m.created_at
+    m.cached_tokens, m.output_tokens, m.thinking_tokens, m.cost_micros, m.finish_reason, m.created_at
 FROM sessions s
 JOIN audience_members a ON a.audience_id = s.audience_id AND a.person_id = :person_id
 JOIN messages m ON m.session_id = s.id AND m.branch_no = s.active_branch_no AND m.seq <= :last_seq

@@ -5,6 +5,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from keryx.clock import Micros
 from keryx.domain.gauge import Gauge
 from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
 from keryx.errors import NotFound
@@ -131,6 +132,19 @@ def find_gauge(tx: ReadTx, session_id: str) -> Gauge | None:
         return None
     window, system, tools, history, attachments = row
     return Gauge(window=window, system=system, tools=tools, history=history, attachments=attachments)
+
+
+def count_unsaid(tx: Tx, turn_id: int, answer: NewMessage) -> None:
+    """Count what a turn used for an answer that is in no transcript."""
+    tx.run(
+        "turns.count_unsaid",
+        turn_id=turn_id,
+        input_tokens=answer.input_tokens,
+        cached_tokens=answer.cached_tokens,
+        output_tokens=answer.output_tokens,
+        thinking_tokens=answer.thinking_tokens,
+        cost_micros=answer.cost_micros,
+    )
 
 
 def request_stop(tx: Tx, session_id: str) -> bool:

@@ -165,3 +165,13 @@ UPDATE approvals SET turn_id = :turn_id WHERE turn_id = :from_turn_id AND call_i
 SELECT DISTINCT s.effect
 FROM messages m JOIN steps s ON s.turn_id = m.turn_id
 WHERE m.session_id = :session_id AND m.branch_no = :branch_no AND m.seq > :after_seq AND s.call_seq > :after_seq
+
+-- name: turns.count_unsaid
+-- What the turn used for an answer that is in no transcript.
+UPDATE turns SET
+    input_tokens = input_tokens + :input_tokens,
+    cached_tokens = cached_tokens + :cached_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
+    cost_micros = cost_micros + :cost_micros
+WHERE id = :turn_id

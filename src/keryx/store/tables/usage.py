@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from keryx.clock import MINUTE, Micros
+from keryx.domain.usage import Amount
 from keryx.store.database import ReadTx
 
 QUARTER: Final[Micros] = 15 * MINUTE
@@ -20,7 +21,50 @@ class UsageRow(NamedTuple):
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    thinking_tokens: int
     cost_micros: int
+
+    @property
+    def amount(self) -> Amount:
+        """What was used."""
+        return Amount(
+            messages=self.messages,
+            tool_calls=self.tool_calls,
+            input_tokens=self.input_tokens,
+            cached_tokens=self.cached_tokens,
+            output_tokens=self.output_tokens,
+            thinking_tokens=self.thinking_tokens,
+            cost_micros=self.cost_micros,
+        )
+
+
+class ModelRow(NamedTuple):
+    """The sums of one model."""
+
+    model: str | None
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    thinking_tokens: int
+    cost_micros: int
+
+    @property
+    def amount(self) -> Amount:
+        """What was used."""
+        return Amount(
+            input_tokens=self.input_tokens,
+            cached_tokens=self.cached_tokens,
+            output_tokens=self.output_tokens,
+            thinking_tokens=self.thinking_tokens,
+            cost_micros=self.cost_micros,
+        )
+
+
+def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[ModelRow]:
+    """Return what each model was used for since then in what a person may see."""
+    return [
+        ModelRow._make(row) for row in tx.rows("usage.list_models_since", person_id=person_id, since=since)
+    ]
 
 
 def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:

@@ -98,6 +98,7 @@ class AnthropicWire:
             "cache_read_input_tokens": reply.cached_tokens,
             "cache_creation_input_tokens": 0,
             "output_tokens": reply.output_tokens if output_tokens is None else output_tokens,
+            "output_tokens_details": {"thinking_tokens": reply.thinking_tokens},
         }
 
     def _block(self, kind: PieceKind, block: dict[str, JsonValue]) -> Iterator[str]:

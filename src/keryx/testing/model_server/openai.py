@@ -76,6 +76,7 @@ class OpenAIWire:
             "completion_tokens": reply.output_tokens,
             "total_tokens": reply.input_tokens + reply.output_tokens,
             "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": reply.thinking_tokens},
         }
 
     def _head(self, kind: str) -> dict[str, JsonValue]:

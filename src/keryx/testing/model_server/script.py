@@ -45,6 +45,8 @@ class Reply:
     input_tokens: int = 10
     cached_tokens: int = 0
     output_tokens: int = 5
+    thinking_tokens: int = 0
+    """Among the output tokens."""
     finish: str | None = None
     """Why it ended, in the shape's own word; None for what fits the reply."""
     pause_seconds: float = 0.0

@@ -1,11 +1,11 @@
-"""``/title``, ``/model``, ``/personality``, ``/project``, ``/memory``: what is set and kept for a conversation."""
+"""``/title``, ``/model``, ``/personality``, ``/project``: what is set for a conversation."""
 
 from difflib import get_close_matches
 
 from keryx.domain.model_name import check_model_name
 from keryx.domain.settings import decode_personality
 from keryx.store.database import Tx
-from keryx.store.tables import memories, projects, sessions
+from keryx.store.tables import projects, sessions
 from keryx.transactions.change_session import rename, set_model, set_personality, set_project
 from keryx.transactions.command_handlers.context import (
     CommandContext,
@@ -16,8 +16,6 @@ from keryx.transactions.manage_project import ProjectNameTaken, ProjectPlan, arc
 
 NONE = "none"
 """The word that takes a setting away."""
-MEMORIES_SHOWN = 20
-MEMORIES_SEARCHED = 1_000
 
 
 def title(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
@@ -89,20 +87,6 @@ def project(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     name = " ".join(arguments.split())
     set_project(tx, context.session_id, _project_id(tx, name, owner_id=owner_id), person_id=owner_id)
     return say(context, f"This conversation is now in the project {name!r}.")
-
-
-def memory(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Show what is remembered for those who read this chat, newest first, or what of it has these words."""
-    audience_id = _session(tx, context).audience_id
-    words = arguments.casefold().split()
-    kept = memories.list_memories(tx, audience_id=audience_id, limit=MEMORIES_SEARCHED)
-    found = [item for item in kept if all(word in item.text.casefold() for word in words)]
-    if not found:
-        return say(context, "Nothing is remembered about that." if words else "Nothing is remembered yet.")
-    lines = [f"- {item.text}" for item in found[:MEMORIES_SHOWN]]
-    if len(found) > MEMORIES_SHOWN:
-        lines.append(f"… and {len(found) - MEMORIES_SHOWN} more; name words to find them.")
-    return say(context, "\n".join(lines))
 
 
 def _session(tx: Tx, context: CommandContext) -> sessions.SessionRecord:

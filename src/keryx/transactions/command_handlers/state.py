@@ -1,6 +1,6 @@
 """``/status``, ``/usage``, ``/why``, ``/processes``, ``/search``, ``/platforms``: how things are."""
 
-from keryx.domain.turn import turn_word
+from keryx.domain.turn import gives_way, turn_word
 from keryx.store.database import Tx
 from keryx.store.tables import inbox, keys, sessions, standing, turns
 from keryx.store.tables import usage as table_of_usage
@@ -12,6 +12,7 @@ from keryx.transactions.command_handlers.context import (
     say,
     shortly,
 )
+from keryx.transactions.command_handlers.usage import used_lines
 
 PROCESSES_SHOWN = 10
 
@@ -41,7 +42,9 @@ def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     lines = [
         f"{shortly(session.title) if session.title else 'Untitled'} ({session.id})",
         f"{session.message_count} messages; last active {ago(session.last_active_at, now=tx.now)}.",
-        "Nothing is running." if turn is None else f"The agent is {turn_word(turn.state)}.",
+        "Nothing is running."
+        if turn is None or gives_way(turn.purpose)
+        else f"The agent is {turn_word(turn.state)}.",
     ]
     if open_items:
         lines.append(f"{open_items} not answered yet.")
@@ -52,14 +55,8 @@ def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 
 def usage(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Show tokens and cost of this conversation."""
-    session = sessions.get_visible(tx, context.session_id, person_id=context.person.id)
-    used = (
-        f"This conversation: {session.input_tokens:,} tokens in ({session.cached_tokens:,} cached), "
-        f"{session.output_tokens:,} out, {session.tool_call_count:,} tool calls, "
-        f"cost {session.cost_micros / 1_000_000:.4f}."
-    )
-    return say(context, "\n".join([used, *_context_lines(tx, context)]))
+    """Show tokens and estimated cost of this conversation and of today, by model, and how full the context is."""
+    return say(context, "\n".join([*used_lines(tx, context), *_context_lines(tx, context)]))
 
 
 def _context_lines(tx: Tx, context: CommandContext) -> list[str]:

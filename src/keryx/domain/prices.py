@@ -1,0 +1,58 @@
+"""What tokens cost: the owner's own prices, and the name and date of the list that is asked where there is none.
+
+A model without a price has no cost, rather than a wrong one. Whatever is shown is an estimate: a provider's bill also
+knows discounts, batches and minimums.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+from keryx.errors import InvalidValue
+
+LIST_NAME: Final = "genai-prices 0.2.1"
+"""The list that comes with the packages which ask providers; a test compares it with what is installed."""
+LIST_DATE: Final = date(2026, 10, 30)
+"""When that version was published."""
+
+PRICE_MAX: Final = 1_000_000
+_MILLION: Final = 1_000_000
+_AMOUNT: Final = re.compile(r"[0-9]{1,7}(\.[0-9]{1,6})?")
+_PRICES: Final = (2, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a million tokens cost, in millionths of a dollar; thinking is output."""
+
+    input: int
+    cached: int
+    output: int
+
+    def __post_init__(self) -> None:
+        if not all(0 <= price <= PRICE_MAX * _MILLION for price in (self.input, self.cached, self.output)):
+            raise InvalidValue(f"a price is from 0 to {PRICE_MAX:,} dollars a million tokens")
+
+    def __str__(self) -> str:
+        """Return it as it is written."""
+        return ", ".join(f"{Decimal(price) / _MILLION:f}" for price in (self.input, self.cached, self.output))
+
+
+def parse_price(amounts: tuple[str, ...]) -> Price:
+    """Return a price in dollars a million tokens: input, output, or input, cached input, output."""
+    if len(amounts) not in _PRICES or not all(_AMOUNT.fullmatch(amount) for amount in amounts):
+        raise InvalidValue(
+            "write what a million tokens cost in dollars: input, output; or input, cached input, output; "
+            "such as 1.25, 0.125, 10"
+        )
+    given = [int(Decimal(amount) * _MILLION) for amount in amounts]
+    return Price(input=given[0], cached=given[-2], output=given[-1])
+
+
+def cost_of(price: Price, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> int:
+    """Return what a call cost in millionths of a dollar; cached tokens are among the input ones."""
+    cached = min(cached_tokens, input_tokens)
+    micros = (input_tokens - cached) * price.input + cached * price.cached + output_tokens * price.output
+    return (micros + _MILLION // 2) // _MILLION
