@@ -22,6 +22,7 @@ from keryx.transactions.import_session import import_session
 from keryx.transactions.record_step import record_gauge
 from keryx.views.export import begin_export
 from keryx.views.gauge import show_gauge
+from keryx.views.memories import find_memories
 from keryx.views.usage import Usage, show_usage
 from tests.conformance.stage import Stage
 
@@ -83,6 +84,28 @@ async def test_a_request_is_a_turn_that_adds_nothing_and_ends_with_a_notice(stag
     assert (await stage.said())[-1] == (str((await stage.deliveries())[0].address), "It is done.")
     assert (await stage.item(begun.answers[0].id)).fate == "answered"
     assert await stage.begin_if_any() is None
+
+
+async def test_what_is_worth_keeping_is_kept_with_the_summary_or_not_at_all(stage: Stage) -> None:
+    session_id = await talked(stage)
+    await hear(stage, "/compress")
+    begun = await stage.begin()
+    person_id = await ana(stage)
+
+    async def kept() -> list[tuple[str, int | None, int | None]]:
+        found = await stage.look(
+            lambda tx: find_memories(tx, session_id, person_id=person_id, words="tea Rome", limit=9)
+        )
+        return [(note.text, note.author_id, note.seq) for note in found]
+
+    noted = replace(SUMMARY, notes=("Likes tea.", "Lives in Rome.", "likes  TEA."))
+    assert isinstance(await cover(stage, begun, replace(noted, first_seq=99, last_seq=99)), Refused)
+    assert await kept() == []
+    assert isinstance(await cover(stage, begun, noted), Covered)
+    assert sorted(await kept()) == [
+        ("Likes tea.", person_id, SUMMARY.last_seq),
+        ("Lives in Rome.", person_id, SUMMARY.last_seq),
+    ]
 
 
 async def test_where_nothing_was_said_there_is_nothing_to_summarise(stage: Stage) -> None:

@@ -483,7 +483,7 @@ SCENARIOS: dict[str, Scenario] = {
     "cover_messages.cover_held": lambda tx, w, _ids: cover_messages.cover_held(
         tx,
         w.running.lease,
-        replace(SUMMARY, last_seq=1),
+        replace(SUMMARY, last_seq=1, notes=("Likes tea.",)),
         turn_id=w.running.turn_id,
         person_id=_owner_of(tx, w.running.lease.session_id),
     ),

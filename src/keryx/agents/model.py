@@ -24,6 +24,7 @@ from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
 from keryx.domain.prompt import context_block
 from keryx.domain.settings import ModelSettings
+from keryx.domain.toolset import MEMORY
 
 STEPS_MAX: Final = 50
 """How often a turn may call tools before it must answer."""
@@ -235,7 +236,14 @@ class ModelAgent:
             return None
 
         window = window or await caller.window(models[0]) or WINDOW_TOKENS
-        return Compactor(stage, window=window, asking=ask_once, settings=brief.model_settings)
+        return Compactor(
+            stage,
+            window=window,
+            asking=ask_once,
+            settings=brief.model_settings,
+            # As before a reset, what keeps notes is used without asking: nobody could say later what is lost.
+            keeps_notes=any(offer.toolset == MEMORY for offer in brief.tools),
+        )
 
     async def _media(self, spoken: Sequence[Said | NewMessage]) -> Mapping[str, bytes]:
         """Return the contents that messages show, as far as they are there."""

@@ -37,6 +37,8 @@ class Summary:
     tokens_after: int
     focus: str | None = None
     cost: SummaryCost = SummaryCost()
+    notes: tuple[str, ...] = ()
+    """What is worth keeping of it beyond the session, a sentence each."""
 
     def __post_init__(self) -> None:
         if not self.text.strip():

@@ -14,6 +14,7 @@ from keryx.store.database import ReadTx, Tx
 from keryx.store.tables import branches, covers, feed, paths, sessions
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.idle_session import lock_idle
+from keryx.transactions.manage_memory import remember
 
 __all__ = ["Covered", "Refused", "Summary", "cover", "cover_held", "uncover", "uncover_last"]
 
@@ -75,9 +76,16 @@ def cover(
 def cover_held(
     tx: Tx, lease: Lease, summary: Summary, *, turn_id: TurnId, person_id: int
 ) -> Covered | Refused:
-    """Let a summary stand that a running turn made of its own session; raises ``LeaseLost`` for a late holder."""
+    """Let a summary stand that a running turn made of its own session, and keep its notes with it.
+
+    Raises ``LeaseLost`` for a late holder.
+    """
     hold_turn(tx, lease, turn_id=turn_id)
-    return cover(tx, lease.session_id, summary, person_id=person_id, holder=lease.holder)
+    outcome = cover(tx, lease.session_id, summary, person_id=person_id, holder=lease.holder)
+    if isinstance(outcome, Covered):
+        for note in summary.notes:
+            remember(tx, lease.session_id, note, person_id=person_id, seq=summary.last_seq)
+    return outcome
 
 
 def uncover_last(tx: Tx, session_id: SessionId, *, person_id: int) -> Cover | None:

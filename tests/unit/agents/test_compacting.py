@@ -6,15 +6,16 @@ from dataclasses import replace
 import pytest
 
 from keryx.agents.agent import AgentFailed, Answer, Said, StepDone
-from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, TOO_SHORT
+from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, NOTES, TOO_SHORT
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelChoice
 from keryx.domain.compaction import KEPT_TURNS
 from keryx.domain.cover import Cover
 from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, encode_parts, text_of
 from keryx.domain.settings import ModelSettings
+from keryx.domain.toolset import MEMORY
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
-from tests.unit.agents.stage import MODELS, Noted, Shape, agent_of, brief, message
+from tests.unit.agents.stage import LOOK, MODELS, Noted, Shape, agent_of, brief, message
 
 WINDOW = 4_000
 both = pytest.mark.parametrize("shape", ["openai", "anthropic"])
@@ -79,6 +80,30 @@ async def test_what_fills_the_window_is_summarised_before_the_question_is_asked(
         10,
         5,
     )
+
+
+async def test_who_may_keep_notes_keeps_what_the_summary_would_lose() -> None:
+    def play_notes(asked: Asked) -> Reply:
+        written = "In short.\n\n===\n- Likes tea.\n\nLives in Rome.\n"
+        return Reply(text=written) if is_summary(asked) else Reply(text="Now this.")
+
+    stage = Noted()
+    stage.told = talk(20)
+    async with ModelServer(play_notes) as server:
+        agent = agent_of(server, "openai", choice=ModelChoice(model=MODELS["openai"], context_tokens=WINDOW))
+        await agent.run(brief(*stage.told, tools=[replace(LOOK, toolset=MEMORY)]), stage)
+        await agent.close()
+        assert NOTES in str(server.requests[0].messages)
+    (covered,) = stage.covers
+    assert (covered.text, covered.notes) == ("In short.", ("Likes tea.", "Lives in Rome."))
+
+
+async def test_who_may_not_is_not_asked_for_notes() -> None:
+    stage = Noted()
+    async with ModelServer(play) as server:
+        await run(server, stage, talk(20))
+        assert NOTES not in str(server.requests[0].messages)
+    assert stage.covers[0].notes == ()
 
 
 async def test_what_fits_is_asked_as_it_is() -> None:
