@@ -153,6 +153,9 @@ class Quiet:
     async def reread(self) -> Sequence[Said]:
         return ()
 
+    async def pinned(self) -> frozenset[int]:
+        return frozenset()
+
     async def cover(self, summary: Summary) -> bool:
         raise AssertionError(f"nothing is long here: {summary}")
 

@@ -50,6 +50,7 @@ from keryx.transactions import (
     manage_schedule,
     open_session,
     pair_stranger,
+    pin_message,
     preview,
     program_session,
     purge_session,
@@ -499,6 +500,11 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "cover_messages.uncover": lambda tx, w, _ids: cover_messages.uncover(
         tx, w.talk, w.cover_no, person_id=w.ana.id
+    ),
+    "pin_message.pin_message": lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
+    "pin_message.pin_message: away": _after(
+        lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
+        lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id, pinned=False),
     ),
     "cut_session.pop_message": lambda tx, w, _ids: cut_session.pop_message(tx, w.talk, person_id=w.ana.id),
     "cut_session.clear_messages": lambda tx, w, _ids: cut_session.clear_messages(

@@ -197,6 +197,34 @@ async def test_a_person_has_a_conversation_summarised_looks_before_and_takes_it_
     assert len(transcript) == 102, "a summary is no part of the transcript, and neither is what is told of it"
 
 
+async def test_what_a_person_pinned_is_still_asked_about_after_a_summary(
+    store: Database, platform: FakePlatform
+) -> None:
+    session_id = await bring(store, platform, 100)
+
+    async def told(command: str) -> str:
+        before = len(platform.said_to("1"))
+        platform.say(command)
+        await until(lambda: len(platform.said_to("1")) > before)
+        return platform.said_to("1")[-1]
+
+    async with ModelServer(play) as server, running(store, platform, agent_on(server)):
+        await resume(platform, session_id)
+        assert "Message 43 is pinned" in await told("/pin 43")
+        assert "What is pinned between them stays too." in await told("/compress preview")
+        # With 43, the result of a call, the call 42 is kept.
+        assert (await told("/compress")).startswith("90 messages are now a summary")
+        await ask(platform, "What do you know?")
+        asked = str(server.requests[-1].messages)
+    assert "own42 " in asked
+    assert "own43 " in asked
+    assert "own41 " not in asked
+    assert "own44 " not in asked
+    ends = [(each.first_seq, each.last_seq) for each in await covers_of(store, session_id)]
+    assert ends == [(1, 41), (44, 92)]
+    assert await store.read(check_invariants) == []
+
+
 async def test_an_agent_that_does_not_summarise_is_said_to_be_one(
     store: Database, platform: FakePlatform
 ) -> None:

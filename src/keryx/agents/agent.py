@@ -93,6 +93,9 @@ class Stage(Protocol):
     async def reread(self) -> Sequence[Said]:
         """Return what a model reads of the conversation now, the steps of this turn included."""
 
+    async def pinned(self) -> frozenset[int]:
+        """Return the numbers of the messages that people pinned, which summaries should leave as they are."""
+
     async def cover(self, summary: Summary) -> bool:
         """Let a summary stand for a range of what ``reread`` returned; say whether it does."""
 

@@ -30,7 +30,7 @@ TIGHTER: Final = 0.5
 TRUSTED: Final = 0.6
 """Of our own estimate: a provider's count below this is not believed."""
 ROUNDS_MAX: Final = 4
-"""How many summaries may be made for one question."""
+"""How many summaries may be made for one question; twice as many around what is pinned."""
 TRIES_MAX: Final = 2
 """How often a question that a provider found too long is made shorter."""
 READ_SHARE: Final = 0.6
@@ -142,31 +142,43 @@ class Compactor:
 
     async def by_hand(self, items: Sequence[Said], *, focus: str | None) -> Made | str:
         """Cover all but the last turns because a person asks for it, or return why not."""
-        plan = await asyncio.to_thread(plan_by_hand, items, window=self._window)
-        if plan is None:
+        pinned = await self._stage.pinned()
+        plans = await asyncio.to_thread(plan_by_hand, items, window=self._window, pinned=pinned)
+        if not plans:
             return TOO_SHORT
-        return await self._cover(plan, focus=focus) or NOT_SMALLER
+        made = [each for plan in plans if (each := await self._cover(plan, focus=focus)) is not None]
+        return _together(made) if made else NOT_SMALLER
 
     async def _shorten(self, question: Question, *, goal: int) -> Question | None:
         """Cover until the question comes to the goal; None where nothing could be covered."""
         shorter: Question | None = None
-        for _ in range(ROUNDS_MAX):
+        pinned = await self._stage.pinned()
+        for left in reversed(range(2 * ROUNDS_MAX if pinned else ROUNDS_MAX)):
             size = await self._measure(shorter or question)
             if shorter is not None and size.total <= goal:
                 break
-            items = await self._stage.reread()
             # Plans are made in our own estimates, so the provider's tokens are put into them.
             room = Room(
                 window=round(self._window / size.scale),
                 goal=round(goal / size.scale),
                 overhead=size.system + size.tools,
+                pinned=pinned,
             )
-            plan = await asyncio.to_thread(plan_room, items, room)
+            plan = await self._plan(room, must=shorter is None or size.total > self._full, is_last=not left)
             if plan is None or await self._cover(plan, focus=None) is None:
                 break
             unread = _unread(question.spoken)
             shorter = replace(question, spoken=[*await self._stage.reread(), *unread])
         return shorter
+
+    async def _plan(self, room: Room, *, must: bool, is_last: bool) -> Plan | None:
+        """Return what to cover next; what is pinned too, where the question ``must`` become shorter and cannot else."""
+        items = await self._stage.reread()
+        gives_way = must and bool(room.pinned)
+        plan = None if gives_way and is_last else await asyncio.to_thread(plan_room, items, room)
+        if plan is None and gives_way:
+            plan = await asyncio.to_thread(plan_room, items, replace(room, pinned=frozenset()))
+        return plan
 
     async def _cover(self, plan: Plan, *, focus: str | None) -> Made | None:
         text, notes, cost = await self._summarise(plan, focus=focus)
@@ -253,6 +265,15 @@ def _parted(text: str) -> tuple[str, tuple[str, ...]]:
     at = lines.index(NOTES_BELOW)
     notes = [line.lstrip("-*• ")[:NOTE_LENGTH_MAX] for line in lines[at + 1 :]]
     return "\n".join(lines[:at]).strip(), tuple(note for note in notes if note)[:NOTES_MAX]
+
+
+def _together(made: Sequence[Made]) -> Made:
+    return Made(
+        count=sum(each.count for each in made),
+        before=sum(each.before for each in made),
+        after=sum(each.after for each in made),
+        by_model=all(each.by_model for each in made),
+    )
 
 
 def told(made: Made | str) -> str:

@@ -76,6 +76,11 @@ COMMANDS: Final[tuple[Command, ...]] = (
         arguments="[focus | preview | undo]",
         help="Summarise what came before, to make room.",
     ),
+    Command(
+        name="pin",
+        arguments="[number | list | remove <number>]",
+        help="Keep the last answer, or another message, out of summaries.",
+    ),
     Command(name="stop", least="guest", help="Stop the running turn."),
     Command(name="status", least="guest", help="Show what is going on here."),
     Command(name="usage", help="Show tokens and cost."),

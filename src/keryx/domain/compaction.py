@@ -2,12 +2,13 @@
 
 A plan is one contiguous range. It never parts a call from its result, takes earlier summaries whole, and leaves the
 last turns as they are: at least four where they fit into half of the window, at least the one that is being answered.
-Only where that turn alone is too long does a plan reach into it.
+Only where that turn alone is too long does a plan reach into it. What is pinned lies in no plan, and neither do its
+calls and results, as long as all that is pinned takes at most half of the room: the newest first.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
 from keryx.domain.cover import Cover
@@ -30,6 +31,8 @@ WORTH_TOKENS: Final = 64
 """What is shorter than this is not worth a summary."""
 WORTH_SHARE: Final = 20
 """Nor is a summary that is not enough, and saves less than a twentieth of the window."""
+PINNED_SHARE: Final = 2
+"""Half of what the conversation should come to may be pinned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,8 @@ class Room:
     window: int
     goal: int
     overhead: int = 0
+    pinned: frozenset[int] = frozenset()
+    """The numbers of messages that stay as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,26 +73,33 @@ class Plan:
 def plan_room(items: Sequence[Item], room: Room) -> Plan | None:
     """Return what to cover so that all comes to the goal, or as near as one summary can; None if nothing is left to.
 
-    ``items`` end with what is to be answered, which is covered too only where that alone brings all to the goal.
+    ``items`` end with what is to be answered, which is covered too only where that alone brings all to the goal. Around
+    what is pinned several summaries may be needed: this is the one of them that saves the most.
     """
-    view = _View(items, room.window)
+    most_pinned = max(0, room.goal - room.overhead) // PINNED_SHARE
+    view = _View(items, room.window, _held(items, room.pinned, most_tokens=most_pinned))
     total = room.overhead + view.size(0, len(items))
     for ranges in (view.before(), view.within()):
-        plans = [plan for start, end in ranges if (plan := view.plan(start, end)) is not None]
-        enough = (plan for plan in plans if total - _saved(plan) <= room.goal)
-        most = max(plans, key=_saved, default=None)
-        is_worth_it = most is not None and _saved(most) >= room.window // WORTH_SHARE
-        chosen = next(enough, most if is_worth_it else None)
-        if chosen is not None:
-            return chosen
-    everything = view.plan(0, len(items))
-    return everything if everything and total - _saved(everything) <= room.goal else None
+        most: Plan | None = None
+        for start, end in ranges:
+            plans = view.plans(start, end)
+            longest = max(plans, key=_saved, default=None)
+            if longest is not None and total - sum(map(_saved, plans)) <= room.goal:
+                return longest
+            most = max(filter(None, (most, longest)), key=_saved, default=None)
+        if most is not None and _saved(most) >= room.window // WORTH_SHARE:
+            return most
+    everything = view.plans(0, len(items))
+    is_enough = total - sum(map(_saved, everything)) <= room.goal
+    return max(everything, key=_saved, default=None) if is_enough else None
 
 
-def plan_by_hand(items: Sequence[Item], *, window: int) -> Plan | None:
-    """Return what to cover where a person asks for it: all but the last turns; None where there is not enough."""
-    view = _View(items, window)
-    return view.plan(0, view.kept_from(at_most_turns=True))
+def plan_by_hand(
+    items: Sequence[Item], *, window: int, pinned: frozenset[int] = frozenset()
+) -> tuple[Plan, ...]:
+    """Return what to cover where a person asks for it: all but the last turns and what is pinned, in order."""
+    view = _View(items, window, _held(items, pinned, most_tokens=window // KEPT_SHARE))
+    return tuple(view.plans(0, view.kept_from(at_most_turns=True)))
 
 
 def _saved(plan: Plan) -> int:
@@ -97,9 +109,10 @@ def _saved(plan: Plan) -> int:
 class _View:
     """What a model reads, with the sizes and the places at which it may be cut."""
 
-    def __init__(self, items: Sequence[Item], window: int) -> None:
+    def __init__(self, items: Sequence[Item], window: int, held: Sequence[tuple[int, int]]) -> None:
         self._items = items
         self._window = window
+        self._held = held
         self._sums = [0, *accumulate(map(count_said, items))]
         self._cuts = _whole_cuts(items)
         asks = [isinstance(item, Message) and item.role in ("user", "system") for item in items]
@@ -113,10 +126,23 @@ class _View:
     def size(self, start: int, end: int) -> int:
         return self._sums[end] - self._sums[start]
 
-    def plan(self, start: int, end: int) -> Plan | None:
+    def plans(self, start: int, end: int) -> list[Plan]:
+        """Return the plans to cover a range, around what is pinned in it."""
+        return [plan for run in self._runs(start, end) if (plan := self._plan(*run)) is not None]
+
+    def _runs(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for held_start, held_end in self._held:
+            if held_start < end and start < held_end:
+                yield start, max(start, held_start)
+                start = held_end
+        yield start, max(start, end)
+
+    def _plan(self, start: int, end: int) -> Plan | None:
         """Return the plan to cover a range, unless it is too short for that, or just summarised."""
         tokens = self.size(start, end)
         budget = min(max(self._window // SUMMARY_SHARE, SUMMARY_TOKENS_MIN), SUMMARY_TOKENS_MAX)
+        # Summaries between pinned messages share what one alone might take, or they would fill the window themselves.
+        budget = max(budget // (1 + len(self._held)), SUMMARY_TOKENS_MIN)
         items = tuple(self._items[start:end])
         is_summary = len(items) == 1 and isinstance(items[0], Cover) and tokens <= budget
         if tokens < WORTH_TOKENS or is_summary:
@@ -154,6 +180,24 @@ class _View:
     def _speaks(self, place: int) -> bool:
         item = self._items[place]
         return isinstance(item, Message) and item.role == "assistant"
+
+
+def _held(items: Sequence[Item], pinned: frozenset[int], *, most_tokens: int) -> list[tuple[int, int]]:
+    """Return the places of what is pinned, with the calls and results that belong to it, as far as there is room."""
+    if not pinned:
+        return []
+    held: list[tuple[int, int]] = []
+    cuts = [place for place, is_whole in enumerate(_whole_cuts(items)) if is_whole]
+    for start, end in reversed(list(pairwise(cuts))):
+        together = items[start:end]
+        if any(isinstance(item, Message) and item.seq in pinned for item in together):
+            tokens = sum(map(count_said, together))
+            if tokens <= most_tokens:
+                most_tokens -= tokens
+                is_next_to_it = bool(held) and held[-1][0] == end
+                held.append((start, held.pop()[1] if is_next_to_it else end))
+    held.reverse()
+    return held
 
 
 def _whole_cuts(items: Sequence[Item]) -> list[bool]:

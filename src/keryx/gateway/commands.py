@@ -9,6 +9,7 @@ from keryx.store.database import ReadTx
 from keryx.transactions.answer_command import answer_command
 from keryx.views.gauge import show_gauge
 from keryx.views.nodes import list_platforms
+from keryx.views.pins import pinned_seqs
 from keryx.views.search import SearchResult, search
 from keryx.views.transcript import model_messages
 from keryx.views.turn import WaitingCommand, audience_at, list_commands
@@ -20,6 +21,7 @@ PREVIEW = (
     "{count:,} messages, about {before:,} tokens (numbers {first} to {last}), would become a summary of at most about "
     "{after:,} tokens; what was said after them stays as it is. /compress does it."
 )
+AROUND_PINNED = " What is pinned between them stays too."
 
 _log = log_of("commands")
 
@@ -72,16 +74,18 @@ def _preview(tx: ReadTx, command: WaitingCommand) -> str:
     assert command.person_id is not None, "a command is somebody's"
     gauge = show_gauge(tx, command.session_id, person_id=command.person_id)
     items = model_messages(tx, command.session_id, person_id=command.person_id)
-    plan = plan_by_hand(items, window=WINDOW_TOKENS if gauge is None else gauge.window)
-    if plan is None:
+    pinned = pinned_seqs(tx, command.session_id)
+    plans = plan_by_hand(items, window=WINDOW_TOKENS if gauge is None else gauge.window, pinned=pinned)
+    if not plans:
         return NOTHING_TO_COVER
-    return PREVIEW.format(
-        count=plan.message_count,
-        before=plan.tokens,
-        first=plan.first_seq,
-        last=plan.last_seq,
-        after=plan.summary_tokens,
+    preview = PREVIEW.format(
+        count=sum(plan.message_count for plan in plans),
+        before=sum(plan.tokens for plan in plans),
+        first=plans[0].first_seq,
+        last=plans[-1].last_seq,
+        after=sum(plan.summary_tokens for plan in plans),
     )
+    return f"{preview}{AROUND_PINNED}" if len(plans) > 1 else preview
 
 
 def show_hits(found: SearchResult) -> str:

@@ -38,6 +38,7 @@ from keryx.transactions.record_step import (
     start_call,
 )
 from keryx.transactions.renew_turn import renew_turn
+from keryx.views.pins import pinned_seqs
 from keryx.views.turn import OpenCall, TurnView, show_turn
 
 TEXT_EVERY: Micros = SECOND
@@ -141,6 +142,11 @@ class TurnStage:
         """Return what a model reads of the conversation now."""
         turn_id = self._turn_id
         return (await self._desk.database.read(lambda tx: show_turn(tx, turn_id))).messages
+
+    async def pinned(self) -> frozenset[int]:
+        """Return the numbers of the messages that are pinned now."""
+        session_id = self._view.session_id
+        return await self._desk.database.read(lambda tx: pinned_seqs(tx, session_id))
 
     async def cover(self, summary: Summary) -> bool:
         """Store a summary, whole, and say whether it stands."""

@@ -409,6 +409,14 @@ CREATE TABLE people (
 
 CREATE UNIQUE INDEX people_one_owner ON people (role) WHERE role = 'owner';
 
+CREATE TABLE pinned_messages (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    person_id INTEGER NOT NULL REFERENCES people (id),
+    since_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE processes (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions (id),

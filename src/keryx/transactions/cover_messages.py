@@ -16,7 +16,7 @@ from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.idle_session import lock_idle
 from keryx.transactions.manage_memory import remember
 
-__all__ = ["Covered", "Refused", "Summary", "cover", "cover_held", "uncover", "uncover_last"]
+__all__ = ["Covered", "Refused", "Summary", "cover", "cover_held", "list_holding", "uncover", "uncover_last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +92,9 @@ def uncover_last(tx: Tx, session_id: SessionId, *, person_id: int) -> Cover | No
     """Drop the newest of the session's own summaries that a model reads now, and return it; None if there is none."""
     session = sessions.lock_session(tx, session_id)
     sessions.get_visible(tx, session_id, person_id=person_id)
-    known = branches.list_branches(tx, session_id)
-    holding = covers_on(_standing(tx, known), known, session_id=session_id, no=session.active_branch_no)
-    own = [each for each in holding if each.session_id == session_id]
+    own = [
+        each for each in _holding(tx, session_id, session.active_branch_no) if each.session_id == session_id
+    ]
     if not own:
         return None
     last = max(own, key=lambda each: each.no)
@@ -110,6 +110,16 @@ def uncover(tx: Tx, session_id: SessionId, no: int, *, person_id: int) -> bool:
     if dropped:
         feed.add_event(tx, session_id, "cover", no)
     return dropped
+
+
+def list_holding(tx: ReadTx, session: sessions.SessionRecord) -> list[Cover]:
+    """Return the summaries that a model reads of what the session shows, oldest range first."""
+    return _holding(tx, session.id, session.active_branch_no)
+
+
+def _holding(tx: ReadTx, session_id: str, no: int) -> list[Cover]:
+    known = branches.list_branches(tx, session_id)
+    return covers_on(_standing(tx, known), known, session_id=session_id, no=no)
 
 
 def _standing(tx: ReadTx, known: list[Branch]) -> list[Cover]:

@@ -49,6 +49,7 @@ class Noted:
     told: list[Said] = field(default_factory=list)
     covers: list[Summary] = field(default_factory=list)
     refuses: bool = False
+    pins: frozenset[int] = frozenset()
 
     async def say(self, text: str) -> None:
         self.said.append(text)
@@ -69,6 +70,9 @@ class Noted:
     async def reread(self) -> Sequence[Said]:
         """What the brief said, and the steps since, as if they had been stored."""
         return self.told
+
+    async def pinned(self) -> frozenset[int]:
+        return self.pins
 
     async def cover(self, summary: Summary) -> bool:
         if self.refuses:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from keryx.agents.agent import AgentFailed, Answer, Said, StepDone
-from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, NOTES, TOO_SHORT
+from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, NOTES, ROUNDS_MAX, TOO_SHORT
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelChoice
 from keryx.domain.compaction import KEPT_TURNS
@@ -280,6 +280,68 @@ async def test_a_person_s_request_is_carried_out_and_told() -> None:
     gauge = stage.asked[-1].gauge
     assert gauge is not None
     assert gauge.history < 2_000
+
+
+async def test_what_is_pinned_is_still_read_after_a_summary() -> None:
+    stage = Noted(pins=frozenset({2, 9}))
+    async with ModelServer(play) as server:
+        assert text(await run(server, stage, talk(20))) == "Now this."
+        asked = str(server.requests[-1].messages)
+    assert "answer0 " in asked
+    assert "question4 " in asked
+    assert "answer1 " not in asked
+    assert "question5 " not in asked
+    covered = [(each.first_seq, each.last_seq) for each in stage.covers]
+    assert not [ends for ends in covered if ends[0] <= 2 <= ends[1] or ends[0] <= 9 <= ends[1]]
+
+
+@pytest.mark.parametrize("pins", [frozenset(range(1, 42)), frozenset(range(1, 42, 2))])
+async def test_a_conversation_that_is_all_pinned_goes_on(pins: frozenset[int]) -> None:
+    stage = Noted(pins=pins)
+    async with ModelServer(play, window_tokens=WINDOW) as server:
+        assert text(await run(server, stage, talk(20))) == "Now this."
+        assert server.refused == []
+    assert stage.covers
+
+
+async def test_what_is_pinned_gives_way_where_a_provider_finds_it_too_long() -> None:
+    said: list[Said] = []
+    for seq in range(1, 80, 2):
+        said.append(message(seq, "user", TextPart(text="word " * 35)))
+        said.append(message(seq + 1, "assistant", TextPart(text="Yes.")))
+    said.append(message(81, "user", TextPart(text="And now?")))
+    stage = Noted(pins=frozenset(range(2, 80, 2)))
+    async with ModelServer(play, window_tokens=1_500) as server:
+        assert text(await run(server, stage, said, window=100_000)) == "Now this."
+        assert server.refused, "it is too long, and there is too little between what is pinned"
+    assert [each for each in stage.covers if each.first_seq <= 2 <= each.last_seq]
+
+
+async def test_a_long_past_full_of_pins_is_summarised_over_them_in_the_end() -> None:
+    pins = frozenset(range(10, 200, 10))
+    said = [
+        message(each.seq, "assistant", TextPart(text="Kept."))
+        if isinstance(each, Message) and each.seq in pins
+        else each
+        for each in talk(100)
+    ]
+    stage = Noted(pins=pins)
+    async with ModelServer(play, window_tokens=WINDOW) as server:
+        assert text(await run(server, stage, said)) == "Now this."
+        assert server.refused == []
+    assert len(stage.covers) == 2 * ROUNDS_MAX
+    around = [not pins & set(range(each.first_seq, each.last_seq + 1)) for each in stage.covers]
+    assert around == [True] * (2 * ROUNDS_MAX - 1) + [False]
+
+
+async def test_a_person_s_request_goes_around_what_is_pinned() -> None:
+    stage = Noted(pins=frozenset({5}))
+    said = talk(10)[:-1]
+    stage.told = list(said)
+    answer = await Guide().run(brief(*said, purpose="compress"), stage)
+    assert [(each.first_seq, each.last_seq) for each in stage.covers] == [(1, 4), (6, 12)]
+    assert answer.notice is not None
+    assert answer.notice.startswith("11 messages are now a summary of ")
 
 
 async def test_without_a_model_the_guide_cuts() -> None:

@@ -46,6 +46,9 @@ class Heard:
     async def reread(self) -> Sequence[Said]:
         raise AssertionError
 
+    async def pinned(self) -> frozenset[int]:
+        raise AssertionError
+
     async def cover(self, summary: Summary) -> bool:
         raise AssertionError(summary)
 

@@ -16,8 +16,8 @@ from keryx.domain.command import (
 from keryx.errors import InvalidValue
 
 PRODUCT = (
-    "new resume sessions search title retry undo redo fork compress stop status usage why model personality platforms "
-    "sethome schedule processes approve deny attach detach link pair memory project help"
+    "new resume sessions search title retry undo redo fork compress pin stop status usage why model personality "
+    "platforms sethome schedule processes approve deny attach detach link pair memory project help"
 )
 
 
@@ -92,7 +92,7 @@ def test_a_command_like_no_other_points_to_help() -> None:
 
 def test_names_that_begin_like_it_come_first() -> None:
     assert nearest_commands("pro") == ("processes", "project", "approve")
-    assert nearest_commands("p") == ("personality", "platforms", "processes")
+    assert nearest_commands("p") == ("pin", "personality", "platforms")
 
 
 def test_a_command_is_found_by_name_alias_and_slash() -> None:

@@ -149,19 +149,18 @@ def test_what_reports_and_messages_that_came_together_are_one_turn() -> None:
 
 def test_a_person_has_all_but_the_last_turns_summarised() -> None:
     items: list[Item] = [cover(1, 9), *talk(*[(50, 0, 0)] * 10, begins=10)]
-    plan = plan_by_hand(items, window=100_000)
-    assert plan is not None
+    (plan,) = plan_by_hand(items, window=100_000)
     assert (plan.first_seq, kept_after(items, plan)) == (1, items[-2 * KEPT_TURNS :])
     assert plan.message_count == 9 + 12
-    assert plan_by_hand(items[-8:], window=100_000) is None
-    assert plan_by_hand([cover(1, 9)], window=100_000) is None
+    assert plan_by_hand(items[-8:], window=100_000) == ()
+    assert plan_by_hand([cover(1, 9)], window=100_000) == ()
     few = talk((10, 0, 0), *[(30_000, 0, 0)] * 2)
-    assert plan_by_hand(few, window=100_000) is not None
+    assert plan_by_hand(few, window=100_000)
 
 
 def test_what_is_just_summarised_is_not_summarised_again_unless_it_is_long() -> None:
     last = talk((10, 0, 0), begins=10)
-    assert plan_by_hand([cover(1, 9, tokens=300), *talk(*[(9, 0, 0)] * 4, begins=10)], window=10_000) is None
+    assert plan_by_hand([cover(1, 9, tokens=300), *talk(*[(9, 0, 0)] * 4, begins=10)], window=10_000) == ()
     assert plan_room([cover(1, 9, tokens=300), *last], Room(window=10_000, goal=100)) is None
     assert plan_room([cover(1, 9, tokens=3_000), *last], Room(window=10_000, goal=1_100)) is not None
 
@@ -228,8 +227,102 @@ def test_a_plan_makes_it_smaller_and_breaks_nothing(items: list[Item], window: i
         for place in range(len(items))
         if asks(items[place]) and not (place and asks(items[place - 1])) and not open_calls(items[:place])
     )
-    if size(items[last:]) + plan.summary_tokens <= room.goal and size(items[:last]) > 100:
+    is_summarised = last == 1 and isinstance(items[0], Cover)
+    if (
+        size(items[last:]) + plan.summary_tokens <= room.goal
+        and size(items[:last]) > 100
+        and not is_summarised
+    ):
         assert end <= last, "what is being answered is left as it is"
+
+
+# ---------------------------------------------------------------------------------------------- what is pinned
+
+
+def test_plans_go_around_what_is_pinned_and_the_longest_is_first() -> None:
+    items = talk(*[(300, 0, 0)] * 12)
+    room = Room(window=4_000, goal=2_500, pinned=frozenset({4}))
+    plan = plan_room(items, room)
+    assert plan is not None
+    assert (plan.first_seq, plan.last_seq) == (5, 16)
+    rest: list[Item] = [*items[:4], cover(5, 16), *items[16:]]
+    plan = plan_room(rest, room)
+    assert plan is not None
+    assert (plan.first_seq, plan.last_seq) == (1, 3), "a summary is not wrapped over what is pinned before it"
+
+
+def test_a_person_has_the_parts_around_what_is_pinned_summarised() -> None:
+    items = talk(*[(50, 0, 0)] * 10)
+    plans = plan_by_hand(items, window=100_000, pinned=frozenset({4, 5, 10, 20}))
+    assert [(plan.first_seq, plan.last_seq) for plan in plans] == [(1, 3), (6, 9), (11, 12)]
+    assert sum(plan.summary_tokens for plan in plans) <= SUMMARY_TOKENS_MAX
+
+
+def test_what_belongs_to_a_pinned_call_or_result_is_not_covered_either() -> None:
+    items = talk(*[(300, 1, 50)] * 8)
+    for pinned in (2, 3, 4):
+        plans = plan_by_hand(items, window=4_000, pinned=frozenset({pinned}))
+        assert [(plan.first_seq, plan.last_seq) for plan in plans] == [(1, 1), (5, 20)]
+
+
+def test_a_turn_that_is_too_long_is_covered_after_what_is_pinned_at_its_beginning() -> None:
+    items = talk((50, 8, 300))[:-1]
+    plan = plan_room(items, Room(window=6_000, goal=3_000, pinned=frozenset({1, 2})))
+    assert plan is not None
+    assert plan.first_seq == 5, "the question is pinned, and its first step"
+
+
+def test_of_what_is_pinned_only_half_of_the_room_is_left_as_it_is() -> None:
+    items = talk(*[(300, 0, 0)] * 12)
+    room = Room(window=4_000, goal=2_000, overhead=400, pinned=frozenset(range(1, 16, 2)))
+    plan = plan_room(items, room)
+    assert plan is not None
+    assert (plan.first_seq, plan.last_seq) == (1, 12), "two of them, of 300 tokens each, are left: the newest"
+    assert plan_room(items, Room(window=4_000, goal=400, overhead=400, pinned=frozenset({3}))) == plan_room(
+        items, Room(window=4_000, goal=400, overhead=400)
+    )
+
+
+@given(
+    items=views(),
+    window=st.integers(500, 8_000),
+    percent=st.integers(1, 100),
+    pinned=st.frozensets(st.integers(1, 60), max_size=12),
+)
+def test_what_is_pinned_is_never_covered_while_it_fits(
+    items: list[Item], window: int, percent: int, pinned: frozenset[int]
+) -> None:
+    room = Room(window=window, goal=window * percent // 100, pinned=pinned)
+    steps = 0
+    while (plan := plan_room(items, room)) is not None and steps < 12:
+        steps += 1
+        start = items.index(plan.items[0])
+        end = start + len(plan.items)
+        assert list(plan.items) == items[start:end]
+        assert open_calls(items[start:end]) == open_calls([*items[:start], *items[end:]]) == []
+        covered = [each for each in plan.items if isinstance(each, Message) and each.seq in pinned]
+        kept = [group for group in inseparable(items) if any(each.seq in pinned for each in group)]
+        fits = sum(map(size, kept)) <= room.goal // 2
+        assert not (covered and fits), "as long as all of it fits, none is covered"
+        tokens = min(plan.summary_tokens, 40)
+        smaller = [*items[:start], cover(plan.first_seq, plan.last_seq, tokens), *items[end:]]
+        assert size(smaller) < size(items)
+        items = smaller
+    assert steps < 12, "it comes to an end"
+
+
+def inseparable(items: Sequence[Item]) -> list[list[Message]]:
+    """Messages that no cut may part: those from a call to its result."""
+    groups: list[list[Message]] = []
+    waiting: set[str] = set()
+    for item in items:
+        if isinstance(item, Cover):
+            continue
+        groups = groups if waiting else [*groups, []]
+        groups[-1].append(item)
+        waiting |= {part.call_id for part in item.parts if isinstance(part, ToolCallPart)}
+        waiting -= {part.call_id for part in item.parts if isinstance(part, ToolResultPart)}
+    return groups
 
 
 def asks(item: Item) -> bool:

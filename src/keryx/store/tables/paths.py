@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from keryx.domain.branch import PathMessage, Segment, owner_of
+from keryx.domain.message import Message
 from keryx.store.database import ReadTx
 from keryx.store.tables import messages
 
@@ -40,6 +41,17 @@ def count_path(tx: ReadTx, path: Sequence[Segment]) -> int:
         )
         for segment in path
     )
+
+
+def find_message(tx: ReadTx, path: Sequence[Segment], seq: int) -> Message | None:
+    """Return the message of the path that has this number, or None."""
+    owner = owner_of(path, seq)
+    if owner is None:
+        return None
+    found = messages.list_range(
+        tx, session_id=owner.session_id, branch_no=owner.branch_no, first_seq=seq, last_seq=seq
+    )
+    return found[0] if found else None
 
 
 def is_on_path(tx: ReadTx, path: Sequence[Segment], seq: int) -> bool:
