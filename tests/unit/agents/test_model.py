@@ -383,9 +383,8 @@ async def test_before_a_reset_it_keeps_notes_in_silence() -> None:
     assert "will soon start over" in str(requests[0].messages)
 
 
-@pytest.mark.parametrize("asked", [brief(purpose="flush", tools=()), brief(purpose="compress")])
-async def test_where_there_is_nothing_to_keep_no_model_is_asked(asked: Brief) -> None:
-    answer, _, requests = await ask([], asked=asked)
+async def test_where_there_is_nothing_to_keep_no_model_is_asked() -> None:
+    answer, _, requests = await ask([], asked=brief(purpose="flush", tools=()))
     assert (answer.message, answer.silent, requests) == (None, True, [])
 
 
