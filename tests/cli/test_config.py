@@ -47,12 +47,15 @@ def rows(result: Result) -> dict[str, list[str]]:
 
 
 def test_show_prints_every_value_and_its_origin(run: Run, home: Path) -> None:
-    write(home / "config.yaml", "# mine\nmodel: a:b\npersonalities:\n  poet: |\n    In verse.\n    Always.\n")
+    write(
+        home / "config.yaml",
+        "# mine\nmodel: openai:b\npersonalities:\n  poet: |\n    In verse.\n    Always.\n",
+    )
     write(home / ".env", "KERYX_WEBHOOK_SECRET=tell-nobody\n")
 
     shown = rows(run("show", KERYX_TURNS_MAX="7"))
 
-    assert shown["model"] == ["a:b", f"{home / 'config.yaml'}:2"]
+    assert shown["model"] == ["openai:b", f"{home / 'config.yaml'}:2"]
     assert shown["turns_max"] == ["7", "KERYX_TURNS_MAX"]
     assert shown["scope.dm"] == ["chat", "default"]
     assert shown["webhook.secret"] == ["set", f"{home / '.env'}:1"]

@@ -4,6 +4,7 @@ import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from keryx.clock import SystemClock
 from keryx.errors import StoreCorrupt, StoreUnavailable
 from keryx.ids import Ids
+from keryx.store import sqlite
 from keryx.store.database import ReadTx, Tx
 from keryx.store.sqlite import LOG_BYTES_MAX, SqliteDatabase, index_path
 from keryx.store.sqlite_writer import CHECKPOINT_PAGES, LOCK_WAIT, Writer, translate
@@ -223,3 +225,31 @@ def test_a_driver_s_error_becomes_ours_and_keeps_its_cause() -> None:
         assert translated.__cause__ is error
     other = KeyError("x")
     assert translate(other) is other
+
+
+class Contended:
+    """A connection to a new file that others switch to a log at the same moment."""
+
+    def __init__(self, path: Path, *, busy: int) -> None:
+        self._real = apsw.Connection(str(path))
+        self._busy = busy
+
+    def config(self, *given: Any) -> Any:
+        return self._real.config(*given)
+
+    def execute(self, statement: str) -> Any:
+        if "journal_mode" in statement and self._busy:
+            self._busy -= 1
+            raise apsw.BusyError("database is locked")
+        return self._real.execute(statement)
+
+
+def test_several_may_make_a_store_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "LOG_PAUSE_SECONDS", 0)
+    connection = Contended(tmp_path / "new.db", busy=2)
+    sqlite._set_up(cast(apsw.Connection, connection))  # noqa: SLF001 - when it is busy is up to other processes
+    assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+    with pytest.raises(apsw.BusyError):
+        sqlite._set_up(  # noqa: SLF001
+            cast(apsw.Connection, Contended(tmp_path / "other.db", busy=sqlite.LOG_ATTEMPTS_MAX + 1))
+        )

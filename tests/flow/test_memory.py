@@ -99,5 +99,5 @@ async def test_a_person_is_asked_about_a_note_and_what_it_replaces(store: Databa
         use = Use(arguments=arguments | more, session_id="s", person_id=1, audience_id=None, key="k")
         return remember.question(use)
 
-    assert question() == "May I keep this note for later? 'Lives in Oslo' Answer /approve or /deny."
+    assert question() == "May I keep this note for later? 'Lives in Oslo'"
     assert question(instead_of=7).startswith("May I keep this note for later in place of note 7?")

@@ -28,6 +28,8 @@ SAFE_SQLITE = (3, 51, 3)
 READERS = 4
 READ_MOMENT_SECONDS = 0.0003
 READER_WAIT_MS = 2_000
+LOG_ATTEMPTS_MAX = 200
+LOG_PAUSE_SECONDS = 0.01
 LOG_BYTES_MAX = 64 * 1024 * 1024
 READ_LIMIT: Micros = 1 * SECOND
 WATCH_SECONDS = 0.1
@@ -314,8 +316,8 @@ def check_version(version: str) -> None:
 def _set_up(connection: apsw.Connection) -> None:
     # A plan stays what it is whatever is bound; without this, statements are planned again at every run.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    _keep_log(connection)
     for pragma in (
-        "journal_mode=WAL",
         "synchronous=FULL",
         "wal_autocheckpoint=0",
         "foreign_keys=ON",
@@ -325,6 +327,21 @@ def _set_up(connection: apsw.Connection) -> None:
         f"journal_size_limit={LOG_BYTES_MAX}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _keep_log(connection: apsw.Connection) -> None:
+    """Switch to a write-ahead log; of several who do so to a new file at once, all but one are told that it is busy.
+
+    They are told at once, whatever the time-out says: each holds what the other waits for.
+    """
+    for _ in range(LOG_ATTEMPTS_MAX):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        except apsw.BusyError:
+            threading.Event().wait(LOG_PAUSE_SECONDS)
+        else:
+            return
+    connection.execute("PRAGMA journal_mode=WAL").fetchall()
 
 
 def _set_up_index(connection: apsw.Connection) -> None:
