@@ -241,6 +241,7 @@ async def _request_of(brief: Brief) -> dict[str, Any]:
 async def talking(place: Place, url: str) -> AsyncIterator[Talk]:
     """Run a gateway on the store there whose model is the scripted provider."""
     environ = {"KERYX_HOME": str(place.folder), "KERYX_DATABASE": place.database, **variables(url)}
+    environ["KERYX_MODELS_TITLES"] = "false"  # the provider is asked for what is timed, and nothing else
     configuration = load_config(environ, cwd=place.folder)
     async with open_system(configuration) as system, AsyncOpenAI(base_url=url, api_key="k") as bare:
         talk = Talk(system.desk.database, system.agent, bare)
