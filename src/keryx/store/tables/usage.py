@@ -9,6 +9,9 @@ from keryx.store.database import ReadTx
 QUARTER: Final[Micros] = 15 * MINUTE
 """Every time zone's days begin at a multiple of it."""
 
+_OF_MODELS: Final = ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens", "cost_micros")
+"""What is summed of a model, in the order of the columns."""
+
 
 class UsageRow(NamedTuple):
     """The sums of a quarter hour, a model and a session."""
@@ -38,33 +41,10 @@ class UsageRow(NamedTuple):
         )
 
 
-class ModelRow(NamedTuple):
-    """The sums of one model."""
-
-    model: str | None
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    thinking_tokens: int
-    cost_micros: int
-
-    @property
-    def amount(self) -> Amount:
-        """What was used."""
-        return Amount(
-            input_tokens=self.input_tokens,
-            cached_tokens=self.cached_tokens,
-            output_tokens=self.output_tokens,
-            thinking_tokens=self.thinking_tokens,
-            cost_micros=self.cost_micros,
-        )
-
-
-def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[ModelRow]:
+def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[tuple[str | None, Amount]]:
     """Return what each model was used for since then in what a person may see."""
-    return [
-        ModelRow._make(row) for row in tx.rows("usage.list_models_since", person_id=person_id, since=since)
-    ]
+    rows = tx.rows("usage.list_models_since", person_id=person_id, since=since)
+    return [(model, Amount(**dict(zip(_OF_MODELS, counts, strict=True)))) for model, *counts in rows]
 
 
 def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:

@@ -17,9 +17,7 @@ def used_lines(tx: Tx, context: CommandContext) -> list[str]:
     rows = usage.list_sums_of_session(tx, session.id, since=0, until=tx.now + 1)
     today_at = day_begun_at(tx.now, zone=context.settings.reset.default.zone)
     if context.source.chat_type == "dm":
-        today = by_model(
-            (row.model, row.amount) for row in usage.list_models_since(tx, person_id, since=today_at)
-        )
+        today = by_model(usage.list_models_since(tx, person_id, since=today_at))
     else:
         today = by_model((row.model, row.amount) for row in rows if row.quarter * usage.QUARTER >= today_at)
     return [
