@@ -4,9 +4,8 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import typer
+import click
 
 import keryx
 from keryx.cli.commands import app
@@ -15,16 +14,20 @@ from tests.architecture.source import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 
 
-def commands(command: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield every command's words and its help; typer gives the tree no public type."""
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """Yield every command's words and its help."""
     yield path, command.help or ""
-    for name, below in sorted(getattr(command, "commands", {}).items()):
-        yield from commands(below, f"{path} {name}")
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, f"{path} {name}")
 
 
 def test_every_command_is_documented_and_shows_an_example() -> None:
     text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-    found = list(commands(typer.main.get_command(app), "keryx"))
+    found = list(commands(app, "keryx"))
     assert [path for path, _ in found if f"## `{path}`" not in text] == []
     assert [path for path, told in found if "Example:" not in told] == []
 

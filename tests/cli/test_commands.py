@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from keryx.agents.guide import SETUP
 from keryx.app import System, make_adapters, open_system, serve

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
-from keryx.cli.config import app
+from keryx.cli.config import command
 from keryx.config import WELCOME
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def run(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
 
     def invoke(*arguments: str, **variables: str) -> Result:
-        return CliRunner().invoke(app, arguments, env=variables)
+        return CliRunner().invoke(command, arguments, env=variables)
 
     return invoke
 
@@ -122,13 +122,20 @@ def test_a_wrong_profile_is_told(run: Run) -> None:
     assert result.stderr.startswith("KERYX_PROFILE: the profile '../x' cannot be called so;")
 
 
-@pytest.mark.parametrize("command", [[], ["show"], ["get"], ["set"], ["path"]])
-def test_every_help_ends_with_an_example(run: Run, command: list[str]) -> None:
-    assert "Example:  " in run(*command, "--help").stdout
+@pytest.mark.parametrize("words", [[], ["show"], ["get"], ["set"], ["path"]])
+def test_every_help_ends_with_an_example(run: Run, words: list[str]) -> None:
+    assert "Example:  " in run(*words, "--help").stdout
 
 
 def test_it_runs_as_a_program(home: Path, tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "KERYX_HOME": str(home.parent)}
-    program = [sys.executable, "-c", "from keryx.cli.config import app; app()", "set", "scope.dm", "person"]
+    program = [
+        sys.executable,
+        "-c",
+        "from keryx.cli.config import command; command()",
+        "set",
+        "scope.dm",
+        "person",
+    ]
     subprocess.run(program, env=environ, cwd=tmp_path, check=True, capture_output=True)
     assert (home / "config.yaml").read_text() == "scope:\n  dm: person\n"

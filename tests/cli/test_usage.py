@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import keryx
 from keryx.cli.commands import app

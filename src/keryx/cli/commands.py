@@ -1,25 +1,20 @@
-"""The table of commands: each noun's module adds its own here.
+"""The table of commands.
 
 Every command's help ends with an example; a test reads it. What a command needs is imported when it runs: ``--help``
-loads no store, no platform and nothing that draws.
+loads no store, no platform and nothing that draws, and a chat loads no other command.
 """
 
-import functools
 import importlib
 import sys
-from typing import Annotated, Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
 
-import typer
+import click
 
 import keryx
-from keryx.cli import config, offline
-from keryx.cli.torture import HELP as TORTURE_HELP
-from keryx.cli.torture import torture as torture_gateways
-from keryx.config import Configuration
-from keryx.config_load import load_config
 from keryx.errors import KeryxError
 
-HELP = """The session layer of an AI agent: knows which conversation a message belongs to, keeps it for good,
+HELP: Final = """The session layer of an AI agent: knows which conversation a message belongs to, keeps it for good,
 and brings every answer back to the right place.
 
 Without a command it opens a chat in this terminal.
@@ -27,39 +22,44 @@ Without a command it opens a chat in this terminal.
 Example:  keryx --print "What did we say about the hotel?"
 """
 
-app = typer.Typer(
-    name="keryx", invoke_without_command=True, add_completion=False, rich_markup_mode=None, help=HELP
+MODULES: Final[Mapping[str, str]] = {name: f"keryx.cli.{name}" for name in ("config", "offline", "torture")}
+"""Commands with a module of their own, which holds them as ``command``."""
+
+
+class _Table(click.Group):
+    """The commands of this module, and those of others by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return sorted([*super().list_commands(ctx), *MODULES])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command called so, loaded by now, or None."""
+        if cmd_name not in MODULES:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = importlib.import_module(MODULES[cmd_name]).command
+        return command
+
+
+resume_option = click.option(
+    "--resume", "-r", metavar="NAME", help="Go on with a conversation, by name, number or id."
 )
-app.add_typer(config.app)
-app.add_typer(offline.app)
-
-Resume = Annotated[
-    str | None, typer.Option("--resume", "-r", help="Go on with a conversation, by name, number or id.")
-]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
-    if wanted:
-        typer.echo(f"keryx {keryx.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def keryx_command(
-    context: typer.Context,
-    *,
-    say: Annotated[
-        str | None,
-        typer.Option(
-            "--print", "-p", help="Say this, print the answer and leave; - reads it from the input."
-        ),
-    ] = None,
-    resume: Resume = None,
-    version: Annotated[  # noqa: ARG001 - answered by its callback
-        bool,
-        typer.Option("--version", "-V", is_eager=True, callback=_print_version, help="Print the version."),
-    ] = False,
-) -> None:
+@click.group(name="keryx", cls=_Table, invoke_without_command=True, help=HELP)
+@click.option(
+    "--print",
+    "-p",
+    "say",
+    metavar="TEXT",
+    help="Say this, print the answer and leave; - reads it from the input.",
+)
+@resume_option
+@click.version_option(
+    keryx.__version__, "--version", "-V", message="keryx %(version)s", help="Print the version."
+)
+@click.pass_context
+def app(context: click.Context, *, say: str | None, resume: str | None) -> None:
     """Open a chat, or print one answer, where no command is given."""
     if context.invoked_subcommand is not None:
         return
@@ -72,19 +72,17 @@ def keryx_command(
 
 
 @app.command(help="Chat in this terminal.\n\nExample:  keryx chat --resume Rome")
-def chat(*, resume: Resume = None) -> None:
+@resume_option
+def chat(*, resume: str | None) -> None:
     """Chat in this terminal."""
     _run("chat", resume=resume)
 
 
 @app.command(help="Run a gateway until Ctrl-C or SIGTERM.\n\nExample:  keryx serve")
-def serve(
-    *,
-    demo: Annotated[
-        bool,
-        typer.Option("--demo", help="On sample conversations, in a folder of its own that is gone after it."),
-    ] = False,
-) -> None:
+@click.option(
+    "--demo", is_flag=True, help="On sample conversations, in a folder of its own that is gone after it."
+)
+def serve(*, demo: bool) -> None:
     """Run a gateway."""
     if not demo:
         _run("serve")
@@ -92,11 +90,12 @@ def serve(
         code: int = importlib.import_module("keryx.cli.demo").serve_demo()
     except KeryxError as error:
         _fail(str(error))
-    raise typer.Exit(code)
+    _leave(code)
 
 
 @app.command(help="Show who works on the store, and what each holds.\n\nExample:  keryx nodes --json")
-def nodes(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def nodes(*, as_json: bool) -> None:
     """Show who holds what."""
     _run("nodes", as_json=as_json)
 
@@ -107,36 +106,30 @@ def nodes(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as J
         "Example:  keryx usage --days 30"
     )
 )
-def usage(
-    *,
-    days: Annotated[int, typer.Option("--days", min=1, max=3_660, help="How many, today included.")] = 7,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
-) -> None:
+@click.option(
+    "--days", type=click.IntRange(1, 3_660), default=7, show_default=True, help="How many, today included."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def usage(*, days: int, as_json: bool) -> None:
     """Show what was used."""
     _run("usage", days=days, as_json=as_json)
-
-
-@app.command("torture", help=TORTURE_HELP)
-@functools.wraps(torture_gateways)
-def torture(**options: Any) -> None:
-    """Torture gateways."""
-    try:
-        torture_gateways(**options)
-    except KeryxError as error:
-        _fail(str(error))
 
 
 def _run(name: str, **options: Any) -> NoReturn:
     """Run one of ``cli.running`` with the configuration, and leave with its exit code."""
     try:
-        configuration: Configuration = load_config()
+        configuration = importlib.import_module("keryx.config_load").load_config()
         code: int = getattr(importlib.import_module("keryx.cli.running"), name)(configuration, **options)
     except KeryxError as error:
         _fail(str(error))
-    raise typer.Exit(code)
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    raise click.exceptions.Exit(code)
 
 
 def _fail(sentence: str) -> NoReturn:
     for line in sentence.splitlines():
-        typer.echo(f"keryx: {line}", err=True)
-    raise typer.Exit(1)
+        click.echo(f"keryx: {line}", err=True)
+    _leave(1)

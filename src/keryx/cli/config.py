@@ -1,8 +1,8 @@
 """``keryx config``: every setting, where its value came from, and how to change it."""
 
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from keryx.config import Explained
 from keryx.config_load import find_folders, load_config, set_value
@@ -15,12 +15,13 @@ HELP = """Show and change the settings.
 Example:  keryx config show
 """
 
-app = typer.Typer(name="config", no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=HELP)
 
-Name = Annotated[str, typer.Argument(help="The setting, like scope.dm.", show_default=False)]
+@click.group(name="config", help=HELP)
+def command() -> None:
+    """Group what concerns the settings."""
 
 
-@app.command(
+@command.command(
     name="show",
     help="Print every setting, its value and where that came from.\n\nExample:  keryx config show",
 )
@@ -32,51 +33,55 @@ def show() -> None:
         _fail(error)
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
-        typer.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
+        click.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
 
 
-@app.command(
+@command.command(
     name="get",
-    help="Print one value; of a secret, whether it is set.\n\nExample:  keryx config get timezone",
+    help=(
+        "Print one value; of a secret, whether it is set. NAME is a setting, like scope.dm.\n\n"
+        "Example:  keryx config get timezone"
+    ),
 )
-def get(name: Name) -> None:
+@click.argument("name")
+def get(name: str) -> None:
     """Print one value."""
     try:
-        typer.echo(_row(name).value)
+        click.echo(_row(name).value)
     except InvalidValue as error:
         _fail(error)
 
 
-@app.command(
+@command.command(
     name="set",
     help=(
-        "Write one value into your own file, comments kept; nothing is written that would not load.\n\n"
+        "Write one value into your own file, comments kept; nothing is written that would not load. A list is written "
+        "with commas.\n\n"
         "Example:  keryx config set reset.mode daily"
     ),
 )
-def set_(
-    name: Name,
-    value: Annotated[str, typer.Argument(help="The value; a list with commas.", show_default=False)],
-) -> None:
+@click.argument("name")
+@click.argument("value")
+def set_(name: str, value: str) -> None:
     """Write one value."""
     try:
         configuration = set_value(name, value)
     except InvalidValue as error:
         _fail(error, "Nothing was written.")
     row = next(row for row in configuration.explain() if row.name == name)
-    typer.echo(f"{name} = {_on_one_line(value)} is written to {configuration.user_file}.")
+    click.echo(f"{name} = {_on_one_line(value)} is written to {configuration.user_file}.")
     if not row.origin.startswith(f"{configuration.user_file}:"):
-        typer.echo(f"{row.origin} wins over it: {name} stays {_on_one_line(row.value)}.")
+        click.echo(f"{row.origin} wins over it: {name} stays {_on_one_line(row.value)}.")
 
 
-@app.command(
+@command.command(
     name="path",
     help="Print where your own file is, or would be.\n\nExample:  $EDITOR $(keryx config path)",
 )
 def path() -> None:
     """Print the path of the user's file, also of one that does not load."""
     try:
-        typer.echo(str(find_folders().user_file))
+        click.echo(str(find_folders().user_file))
     except InvalidValue as error:
         _fail(error)
 
@@ -96,5 +101,5 @@ def _on_one_line(value: str) -> str:
 
 def _fail(error: InvalidValue, *more: str) -> NoReturn:
     for line in (str(error), *more):
-        typer.echo(line, err=True)
-    raise typer.Exit(code=1) from None
+        click.echo(line, err=True)
+    raise click.exceptions.Exit(1)

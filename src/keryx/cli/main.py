@@ -15,5 +15,5 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         print(f"keryx {keryx.__version__}")
         return
-    # By name, so that the fast path above does not load typer.
+    # By name, so that the fast path above does not load click.
     importlib.import_module("keryx.cli.commands").app(prog_name="keryx")

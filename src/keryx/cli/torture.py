@@ -5,13 +5,14 @@ It reads no configuration and touches no store of the user's.
 
 import asyncio
 import importlib
-import inspect
 import logging
 import sys
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
-import typer
+import click
 
+from keryx.errors import KeryxError
 from keryx.ids import Ids
 from keryx.testing.torture.options import Options
 from keryx.testing.torture.report import Report
@@ -27,56 +28,47 @@ Example:  keryx torture --kills 20
 
 TOLD_EVERY: Final = 200
 
-
-class _Option(NamedTuple):
-    kind: Any
-    default: int | str | bool | None
-    help: str
-
-
-OPTIONS: Final = {
-    "kills": _Option(int, 20, "How often a gateway is killed (kill -9) and started again at once."),
-    "losses": _Option(int, 0, "How often one is killed and stays away for longer than its leases."),
-    "freezes": _Option(int, 0, "How often one is frozen (SIGSTOP) for longer than its leases."),
-    "restarts": _Option(int, 0, "How often PostgreSQL is stopped at once and started."),
-    "gateways": _Option(int, 1, "How many gateways share the store; several need PostgreSQL."),
-    "postgres": _Option(
-        bool, default=False, help="On a private PostgreSQL server, made for this and gone after it."
-    ),
-    "database": _Option(str | None, None, "On this empty PostgreSQL database, which is filled and left so."),
-    "messages": _Option(int, 100, "How many messages are sent at least."),
-    "chats": _Option(int, 6, "How many chats speak at the same time."),
-    "histories": _Option(
-        int, 0, "How many histories are simulated before, in this process and in virtual time."
-    ),
-    "seed": _Option(int | None, None, "Carry out the plan of an earlier run."),
-    "json": _Option(bool, default=False, help="Print the report as JSON."),
+_NUMBERS: Final = {
+    "kills": (20, "How often a gateway is killed (kill -9) and started again at once."),
+    "losses": (0, "How often one is killed and stays away for longer than its leases."),
+    "freezes": (0, "How often one is frozen (SIGSTOP) for longer than its leases."),
+    "restarts": (0, "How often PostgreSQL is stopped at once and started."),
+    "gateways": (1, "How many gateways share the store; several need PostgreSQL."),
+    "messages": (100, "How many messages are sent at least."),
+    "chats": (6, "How many chats speak at the same time."),
+    "histories": (0, "How many histories are simulated before, in this process and in virtual time."),
+    "seed": (None, "Carry out the plan of an earlier run."),
 }
 
 
-def torture(**given: Any) -> None:
-    """Torture gateways and leave with what came of it."""
-    as_json: bool = given.pop("json")
-    histories: int = given.pop("histories")
-    if given["seed"] is None:
-        given["seed"] = int(Ids().token()[:6], 16)
-    if not simulate(given["seed"], histories):
-        raise typer.Exit(1)
-    raise typer.Exit(show_report(_run(Options(**given)), as_json=as_json))
+def _with_numbers(torture: Callable[..., None]) -> Callable[..., None]:
+    for name, (default, told) in reversed(_NUMBERS.items()):
+        option = click.option(f"--{name}", type=int, default=default, show_default=True, help=told)
+        torture = option(torture)
+    return torture
 
 
-# Typer reads the options from a function's signature; so many are a table.
-torture.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
-            annotation=Annotated[option.kind, typer.Option(f"--{name}", help=option.help)],
-        )
-        for name, option in OPTIONS.items()
-    ]
+@click.command("torture", help=HELP)
+@_with_numbers
+@click.option(
+    "--postgres", is_flag=True, help="On a private PostgreSQL server, made for this and gone after it."
 )
+@click.option(
+    "--database", metavar="URL", help="On this empty PostgreSQL database, which is filled and left so."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def command(*, as_json: bool, histories: int, seed: int | None, **given: Any) -> None:
+    """Torture gateways and leave with what came of it."""
+    if seed is None:
+        seed = int(Ids().token()[:6], 16)
+    if not simulate(seed, histories):
+        raise click.exceptions.Exit(1)
+    try:
+        code = show_report(_run(Options(seed=seed, **given)), as_json=as_json)
+    except KeryxError as error:
+        _tell(str(error))
+        code = 1
+    raise click.exceptions.Exit(code)
 
 
 def simulate(seed: int, histories: int) -> bool:
