@@ -40,6 +40,8 @@ make_environment() { # run | dev
     ( cd "$root" && .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
         --constraint constraints.txt --editable "$wanted" ) >&2 ||
         die "the installation failed; the lines above say why. Run the same command again to go on."
+    # Here, because where PYTHONDONTWRITEBYTECODE is set no start would ever do it, and each would take longer.
+    "$root/.venv/bin/python" -m compileall -q "$root/src" || true
     printf '%s\n' "$hash" >"$stamp"
 }
 

@@ -9,6 +9,7 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from keryx.errors import StoreUnavailable
 
 _USER = "keryx"
 _VERSION_MIN = 15
+_FOLDER_CHARACTERS_MAX = 60
 _DURABILITY_OFF = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 _INITDB = (
     "--auth=trust",
@@ -118,8 +120,7 @@ class PrivateServer:
 
     def _start(self, undo: ExitStack) -> None:
         programs = find_programs()
-        # Short, because a unix socket's path holds 107 bytes; the system's own temporary directory may be deep.
-        self._directory = Path(tempfile.mkdtemp(prefix="keryx-pg-", dir="/tmp"))
+        self._directory = Path(tempfile.mkdtemp(prefix="keryx-pg-", dir=_folder()))
         undo.callback(shutil.rmtree, self._directory, ignore_errors=True)
         owner = _other_than_root(self._directory)
 
@@ -139,6 +140,13 @@ class PrivateServer:
         # The names are this module's own, and PostgreSQL takes no parameters in these statements.
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
+
+
+def _folder() -> str:
+    """Return where a server may live: its user must get there, and a unix socket's path holds 107 bytes at most."""
+    folder = tempfile.gettempdir()
+    is_open = Path(folder).stat().st_mode & stat.S_IXOTH
+    return folder if is_open and len(folder) <= _FOLDER_CHARACTERS_MAX else "/tmp"
 
 
 def _name_in(url: str) -> str:

@@ -133,10 +133,15 @@ class ProcessStore(Database):
     async def changed(self, *, since: int, timeout_seconds: float) -> bool:
         """Wait for a commit; those of other processes are noticed a little later."""
         if self._number == since:
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiting: asyncio.Future[None] = loop.create_future()
             self._waiting[waiting] = None
-            await asyncio.wait([waiting], timeout=timeout_seconds)
-            self._waiting.pop(waiting, None)
+            timer = loop.call_later(timeout_seconds, _wake, waiting)
+            try:
+                await waiting
+            finally:
+                timer.cancel()
+                self._waiting.pop(waiting, None)
         return self._number != since
 
     def notice(self, *, after_seconds: float) -> None:
@@ -147,8 +152,7 @@ class ProcessStore(Database):
         self._number += 1
         waiting, self._waiting = list(self._waiting), {}
         for each in self._watcher.in_order(waiting):
-            if not each.done():
-                each.set_result(None)
+            _wake(each)
 
     async def close(self) -> None:
         """The real store outlives the process."""
@@ -156,3 +160,8 @@ class ProcessStore(Database):
     def _refuse_remains(self) -> None:
         if self.process.state == "reaped":
             raise asyncio.CancelledError
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
