@@ -24,8 +24,8 @@ from keryx.domain.part import TextPart
 from keryx.domain.person import Person
 from keryx.domain.source import Source
 from keryx.ids import Ids
-from keryx.library import Keryx
-from keryx.library import open as open_keryx
+from keryx.library.client import Keryx
+from keryx.library.client import open as open_keryx
 from keryx.library.messages import new_message
 from keryx.store.tables import people
 from keryx.transactions.accept_message import accept_message

@@ -30,7 +30,7 @@ from keryx.domain.outbox import Sent
 from keryx.domain.source import Source
 from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
-from keryx.library import open as open_keryx
+from keryx.library.client import open as open_keryx
 from keryx.store.database import Tx
 from keryx.store.migrate import migrations
 from keryx.store.opening import open_database

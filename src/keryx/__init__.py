@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 __all__ = ["__version__", "open", "open_sync"]
 
-_LAZY = {"open": "keryx.library", "open_sync": "keryx.library"}
+_LAZY = {"open": "keryx.library.client", "open_sync": "keryx.library.sync"}
 
 
 def __getattr__(name: str) -> "Callable[..., object]":

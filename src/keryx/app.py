@@ -10,11 +10,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from keryx.agents.acp import AcpAgent
-from keryx.agents.acp_words import Reports
 from keryx.agents.agent import Agent
 from keryx.agents.calling import Access
-from keryx.agents.command import CommandAgent
 from keryx.agents.guide import Guide
 from keryx.agents.model import ModelAgent, ModelChoice
 from keryx.agents.program import ProgramSettings
@@ -27,10 +24,8 @@ from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.library.indexing import Indexer
 from keryx.platforms.adapter import Adapter
-from keryx.platforms.webhook.wire import Secret
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.acp_steps import acp_tools
 from keryx.tools.actions import action_tools
 from keryx.tools.addresses import Reach
 from keryx.tools.fetch import FetchUrl
@@ -158,7 +153,7 @@ def _answering(configuration: Configuration, database: Database) -> Answering:
 
 
 def _program(configuration: Configuration, database: Database) -> Answering | None:
-    """Return the program that answers instead of a model, if one is named."""
+    """Return the program that answers instead of a model, if one is named; its module is imported only then."""
     chosen = configuration.agent
     program = ProgramSettings(
         command=chosen.acp or chosen.command,
@@ -166,18 +161,20 @@ def _program(configuration: Configuration, database: Database) -> Answering | No
         environment=chosen.environment,
     )
     if chosen.acp:
-        reports = Reports()
-        agent = AcpAgent(
+        steps = importlib.import_module("keryx.tools.acp_steps")
+        reports = steps.Reports()
+        agent = importlib.import_module("keryx.agents.acp").AcpAgent(
             program,
             errors=configuration.data_dir / "agent.log",
             reports=reports,
             read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),
         )
         return Answering(
-            agent=agent, tools=acp_tools(reports), who=f"{program.name} (ACP)", warm_up=agent.warm_up
+            agent=agent, tools=steps.acp_tools(reports), who=f"{program.name} (ACP)", warm_up=agent.warm_up
         )
     if chosen.command:
-        answering = CommandAgent(program, speaks=chosen.format, profile=configuration.profile)
+        command_agent = importlib.import_module("keryx.agents.command").CommandAgent
+        answering = command_agent(program, speaks=chosen.format, profile=configuration.profile)
         return Answering(agent=answering, tools=_tools(configuration, database), who=program.name)
     return None
 
@@ -235,7 +232,7 @@ def make_adapters(configuration: Configuration) -> list[Adapter]:
             )
         module = importlib.import_module("keryx.platforms.webhook.adapter")
         settings = module.WebhookSettings(
-            secrets=tuple(map(Secret.parse, webhook.secret.split())),
+            secrets=tuple(map(module.Secret.parse, webhook.secret.split())),
             host=webhook.host,
             port=webhook.port,
             callback=webhook.callback,

@@ -15,7 +15,7 @@ from keryx.adapters.openai_agents import KeryxSession
 from keryx.domain.message import ThinkingPart
 from keryx.errors import NotFound
 from keryx.ids import Ids
-from keryx.library import Keryx
+from keryx.library.client import Keryx
 from keryx.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio

@@ -24,7 +24,7 @@ from keryx.domain.session import SessionId
 from keryx.domain.source import LOCAL_CLI
 from keryx.errors import InvalidValue, NotFound
 from keryx.ids import Ids
-from keryx.library import Keryx
+from keryx.library.client import Keryx
 from keryx.store.database import Contended, Database, Tx
 from keryx.store.tables import exchange, people
 from keryx.store.tables.covers import drop_cover

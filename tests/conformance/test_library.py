@@ -19,8 +19,9 @@ from keryx.errors import (
     StoreUnavailable,
 )
 from keryx.ids import Ids
-from keryx.library import Keryx, KeryxSync
+from keryx.library.client import Keryx
 from keryx.library.indexing import Indexer
+from keryx.library.sync import KeryxSync
 from keryx.store.database import Database, Tx
 from keryx.store.opening import open_database
 from keryx.store.tables import access, people

@@ -10,7 +10,7 @@ from keryx.adapters.openai_items import Item, to_items, to_message
 from keryx.domain.session import SessionId, parse_session_id
 from keryx.domain.source import Source
 from keryx.errors import InvalidValue
-from keryx.library import Keryx
+from keryx.library.client import Keryx
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem

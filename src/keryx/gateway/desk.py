@@ -19,7 +19,6 @@ T = TypeVar("T")
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 LOOK_SECONDS = 1.0
-"""How long at most nobody looks for work: retries and pauses come due without a commit."""
 
 _log = log_of("desk")
 
@@ -53,6 +52,8 @@ class Desk:
     metrics: Metrics = field(default_factory=Metrics)
     platforms: frozenset[str] = frozenset()
     """Those connected, as the agent is told."""
+    look_seconds: float = LOOK_SECONDS
+    """How long at most nobody looks for work: retries and pauses come due without a commit."""
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Write, once; whoever can wait for a store that is away uses ``insist``."""
@@ -97,9 +98,9 @@ class Bell:
             since = database.change_no
             self._rung.set()
             try:
-                await database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+                await database.changed(since=since, timeout_seconds=self._desk.look_seconds)
             except StoreUnavailable:
-                await self._desk.pace.sleep(LOOK_SECONDS)
+                await self._desk.pace.sleep(self._desk.look_seconds)
 
 
 async def endlessly(desk: Desk, what: str, work: Callable[[], Awaitable[None]], *, seconds: float) -> None:

@@ -13,7 +13,7 @@ from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Reje
 from keryx.domain.part import TextPart
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
-from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk, endlessly
+from keryx.gateway.desk import Bell, Desk, endlessly
 from keryx.gateway.hold import Hold
 from keryx.gateway.log import concerning, log_of
 from keryx.gateway.metrics import DeliveryOutcome
@@ -69,7 +69,7 @@ class Dispatcher:
                 await self._bell.wait()
                 if not await self.send_due():
                     # The account is about to be lost. The attempt was a commit too, and must not wake it again.
-                    await self._desk.pace.sleep(LOOK_SECONDS)
+                    await self._desk.pace.sleep(self._desk.look_seconds)
         finally:
             for task in beside:
                 task.cancel()

@@ -136,7 +136,7 @@ class Gateway:
         async def look() -> None:
             since = self._desk.database.change_no
             if not await answer_waiting(self._desk):
-                await self._desk.database.changed(since=since, timeout_seconds=1.0)
+                await self._desk.database.changed(since=since, timeout_seconds=self._desk.look_seconds)
 
         await endlessly(self._desk, "commands", look, seconds=COMMAND_SECONDS)
 
@@ -150,7 +150,7 @@ class Gateway:
             hold = await self._take(adapter)
             if hold is None:
                 opened.set()  # another gateway has it: there is nothing to wait for
-                await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
+                await desk.pace.sleep(desk.look_seconds)
                 continue
             working = [
                 asyncio.create_task(take_in(desk, adapter, opened=opened.set)),

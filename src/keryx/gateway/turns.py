@@ -15,7 +15,7 @@ from keryx.domain.message import NewMessage
 from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId, gives_way
 from keryx.errors import LeaseLost, StoreUnavailable
-from keryx.gateway.desk import LOOK_SECONDS, Bell, Desk
+from keryx.gateway.desk import Bell, Desk
 from keryx.gateway.granting import tools_for
 from keryx.gateway.log import concerning, log_of
 from keryx.gateway.metrics import TurnEnd
@@ -140,7 +140,7 @@ class TurnLoop:
 
     async def _wait_for_store(self, error: StoreUnavailable) -> None:
         _log.warning("turns wait for the store: %s", error)
-        await self._desk.pace.sleep(LOOK_SECONDS)
+        await self._desk.pace.sleep(self._desk.look_seconds)
 
     def _ended(self, turn_id: TurnId) -> None:
         running = self._running.pop(turn_id)
@@ -164,7 +164,7 @@ class TurnLoop:
                 for turn_id in stopping:
                     if turn_id in self._running:
                         self._running[turn_id].stop()
-            await database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+            await database.changed(since=since, timeout_seconds=self._desk.look_seconds)
             await self._desk.pace.sleep(STOP_LOOK_SECONDS)
 
     async def answer(self, running: "_Running") -> Answer:

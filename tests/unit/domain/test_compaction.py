@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keryx.domain.compaction import (
@@ -208,6 +208,7 @@ def views(draw: st.DrawFn) -> list[Item]:
     ]
 
 
+@settings(max_examples=50)
 @given(items=views(), window=st.integers(500, 8_000), percent=st.integers(1, 100))
 def test_a_plan_makes_it_smaller_and_breaks_nothing(items: list[Item], window: int, percent: int) -> None:
     room = Room(window=window, goal=window * percent // 100)

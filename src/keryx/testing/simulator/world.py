@@ -37,6 +37,8 @@ RESTART_SECONDS = 1.5
 FROZEN_SECONDS = 50.0
 """Longer than a lease."""
 AFTER_THAW_SECONDS = 5.0
+LOOK_SECONDS = 5.0
+"""How often gateways look for what comes due without a commit: seldom, because most looks find nothing."""
 PLACES_MAX = 50_000
 EPOCH: Micros = 1_790_000_000 * SECOND
 
@@ -190,6 +192,7 @@ class World:
             clock=self.clock,
             holder=name,
             platforms=frozenset({self.platform.name}),
+            look_seconds=LOOK_SECONDS,
         )
         adapter = PlacedAdapter(self.platform, process, self)
         node = Node(process, Gateway(desk, agent, Toolbox(agent.tools()), [adapter]))
