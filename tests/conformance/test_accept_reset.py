@@ -100,6 +100,8 @@ async def test_a_live_process_pins_the_session(stage: Stage, clock: FakeClock) -
             command="sleep",
             workspace=None,
             backend="local",
+            host=None,
+            folder=None,
             has_pty=0,
             pins_until_at=clock.now() + DAY,
         )

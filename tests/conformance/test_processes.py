@@ -26,6 +26,7 @@ from keryx.transactions.record_process import (
     record_spawned,
     record_started,
 )
+from keryx.views.processes import find_in_folder
 
 
 async def started(database: Database, ids: Ids, **fields: Any) -> Process:
@@ -78,6 +79,13 @@ async def test_a_process_need_not_pin_its_session(database: Database, ids: Ids) 
 def test_a_process_that_makes_no_sense_cannot_be_made(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         NewProcess(**({"command": "make", "workspace": None} | wrong))
+
+
+async def test_a_process_is_found_by_its_folder(database: Database, ids: Ids) -> None:
+    process = await started(database, ids, host="alpha", folder="f1")
+    assert (process.host, process.folder) == ("alpha", "f1")
+    assert await database.read(lambda tx: find_in_folder(tx, "f1")) == process
+    assert await database.read(lambda tx: find_in_folder(tx, "f2")) is None
 
 
 async def test_nobody_starts_a_process_in_a_session_they_cannot_see(database: Database, ids: Ids) -> None:
@@ -160,18 +168,18 @@ async def test_an_exit_code_belongs_to_an_exit(database: Database, ids: Ids) -> 
         await database.write(lambda tx: record_end(tx, process.id, "lost", exit_code=1))
 
 
-async def test_a_watched_text_is_told_once_for_each_place(database: Database, ids: Ids) -> None:
-    process = await started(database, ids)
+async def test_a_watched_text_is_told_once_however_often_it_is_found(database: Database, ids: Ids) -> None:
+    process = await started(database, ids, notice=NoticePolicy(patterns=("ERROR", "done")))
 
-    async def found(offset: int) -> object:
+    async def found(pattern: str) -> object:
         return await database.write(
-            lambda tx: record_pattern(tx, process.id, pattern="ERROR", offset=offset, line="ERROR: disk")
+            lambda tx: record_pattern(tx, process.id, pattern=pattern, line=f"{pattern}: disk")
         )
 
-    item = await heard(database, await found(120))
+    item = await heard(database, await found("ERROR"))
     assert 'wrote a line with "ERROR"' in text_of(item.parts)
-    assert await found(120) == AlreadyTold(inbox_id=item.id)
-    assert (await heard(database, await found(480))).id != item.id
+    assert await found("ERROR") == AlreadyTold(inbox_id=item.id)
+    assert (await heard(database, await found("done"))).id != item.id
 
 
 async def test_progress_is_told_while_the_process_runs(database: Database, ids: Ids) -> None:

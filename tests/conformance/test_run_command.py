@@ -377,6 +377,8 @@ async def test_processes(chat: Chat) -> None:
                 command=command,
                 workspace=None,
                 backend="local",
+                host=None,
+                folder=None,
                 has_pty=0,
                 pins_until_at=None,
             )

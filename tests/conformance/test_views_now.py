@@ -177,6 +177,8 @@ async def test_the_board_shows_what_runs_and_waits(talk: Talk, clock: FakeClock)
             command="make",
             workspace=None,
             backend="local",
+            host=None,
+            folder=None,
             has_pty=0,
             pins_until_at=None,
         )

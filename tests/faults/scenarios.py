@@ -407,7 +407,7 @@ SCENARIOS: dict[str, Scenario] = {
         tx, w.process_id, "exited", exit_code=1, tail="oh"
     ),
     "record_process.record_pattern": lambda tx, w, _ids: record_process.record_pattern(
-        tx, w.process_id, pattern="oh", offset=3, line="oh no"
+        tx, w.process_id, pattern="oh", line="oh no"
     ),
     "record_process.record_progress": lambda tx, w, _ids: record_process.record_progress(
         tx, w.process_id, number=1, tail="…"

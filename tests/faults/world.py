@@ -8,6 +8,7 @@ from keryx.domain.approval_rule import WHOLE_TOOL
 from keryx.domain.lease import LEASE_TIME
 from keryx.domain.message import TextPart
 from keryx.domain.person import Person
+from keryx.domain.process import NoticePolicy
 from keryx.domain.route import ORIGIN
 from keryx.domain.schedule_plan import SchedulePlan
 from keryx.domain.session import SessionId
@@ -35,7 +36,7 @@ from tests.conformance.stage import Stage
 PLAN = SchedulePlan(
     name="tea", rule="every 2h", zone="UTC", parts=(TextPart(text="Make tea."),), route=ORIGIN
 )
-PROCESS = NewProcess(command="make", workspace=None)
+PROCESS = NewProcess(command="make", workspace=None, notice=NoticePolicy(patterns=("oh",)))
 SUMMARY = Summary(first_seq=1, last_seq=2, text="They spoke of one.", tokens_before=9, tokens_after=3)
 QUESTION = Question(text="May I?", tool="tool", covers=WHOLE_TOOL)
 BLOB = Blob("a" * 64, "image/png", 3, None, 0)

@@ -47,9 +47,9 @@ class NoticePolicy:
         if self.every_minutes is not None and self.every_minutes < 1:
             raise InvalidValue(f"notice every {self.every_minutes} minutes: give 1 or more")
 
-    def pattern_in(self, line: str) -> str | None:
-        """Return the first watched pattern that ``line`` contains, or None."""
-        return next((pattern for pattern in self.patterns if pattern in line), None)
+    def patterns_in(self, line: str) -> list[str]:
+        """Return the watched patterns that ``line`` contains."""
+        return [pattern for pattern in self.patterns if pattern in line]
 
     def periodic_due(self, *, last_notice_at: Micros, now: Micros) -> bool:
         """Say whether the regular notice is due; ``last_notice_at`` is the start before the first one."""

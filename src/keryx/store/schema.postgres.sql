@@ -489,12 +489,15 @@ CREATE TABLE processes (
     pins_until_at bigint,
     started_at bigint NOT NULL,
     ended_at bigint,
+    host text,
+    folder text,
     CONSTRAINT processes_has_pty_check CHECK ((has_pty = ANY (ARRAY[(0)::bigint, (1)::bigint]))),
     CONSTRAINT processes_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES people(id),
     CONSTRAINT processes_pkey PRIMARY KEY (id),
     CONSTRAINT processes_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id),
     CONSTRAINT processes_state_check CHECK ((state = ANY (ARRAY['running'::text, 'exited'::text, 'killed'::text, 'lost'::text])))
 );
+CREATE UNIQUE INDEX processes_by_folder ON public.processes USING btree (folder);
 CREATE INDEX processes_by_session ON public.processes USING btree (session_id, id);
 CREATE INDEX processes_running ON public.processes USING btree (id) WHERE (state = 'running'::text);
 

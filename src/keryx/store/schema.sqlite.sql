@@ -435,7 +435,9 @@ CREATE TABLE processes (
     pins_until_at INTEGER,
     started_at INTEGER NOT NULL,
     ended_at INTEGER
-) STRICT;
+, host TEXT, folder TEXT) STRICT;
+
+CREATE UNIQUE INDEX processes_by_folder ON processes (folder);
 
 CREATE INDEX processes_by_session ON processes (session_id, id);
 

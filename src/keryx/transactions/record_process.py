@@ -39,6 +39,10 @@ class NewProcess:
     has_pty: bool = False
     notice: NoticePolicy = ON_EXIT
     pin_hours: int = PIN_HOURS
+    host: str | None = None
+    """The machine that runs it."""
+    folder: str | None = None
+    """The name of its folder there, by which whoever has it knows that the process is theirs to look after."""
 
     def __post_init__(self) -> None:
         if not self.command.strip():
@@ -84,6 +88,8 @@ def record_started(tx: Tx, new: NewProcess, *, session_id: str, person_id: int) 
         workspace=clean_text(new.workspace),
         backend=new.backend,
         has_pty=int(new.has_pty),
+        host=None if new.host is None else clean_text(new.host),
+        folder=new.folder,
         pins_until_at=tx.now + new.pin_hours * HOUR if new.pin_hours else None,
     )
     feed.add_event(tx, session_id, "process", process_id)
@@ -122,13 +128,12 @@ def record_end(
     return Recorded(inbox_id=_tell(tx, process, ref=f"process:{process_id}:exit", what=how, tail=tail))
 
 
-def record_pattern(
-    tx: Tx, process_id: int, *, pattern: str, offset: int, line: str
-) -> Recorded | AlreadyTold:
-    """Tell the session that a watched text was found in the output, once for each place in it."""
+def record_pattern(tx: Tx, process_id: int, *, pattern: str, line: str) -> Recorded | AlreadyTold:
+    """Tell the session that a text it watches for was found in the output, once, however often it is there."""
     process = _locked(tx, process_id)
     what = f"wrote a line with {_quoted(pattern[:QUOTED_CHARACTERS_MAX])}"
-    return _tell_once(tx, process, ref=f"process:{process_id}:pattern:{offset}", what=what, tail=line)
+    number = process.notice.patterns.index(pattern)
+    return _tell_once(tx, process, ref=f"process:{process_id}:pattern:{number}", what=what, tail=line)
 
 
 def record_progress(

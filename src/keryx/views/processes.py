@@ -7,7 +7,7 @@ from keryx.store.database import ReadTx
 from keryx.store.tables import processes, sessions, standing
 from keryx.store.tables.standing import ListedProcess
 
-__all__ = ["ListedProcess", "Process", "get_process", "list_of_session"]
+__all__ = ["ListedProcess", "Process", "find_in_folder", "get_process", "list_of_session"]
 
 Process: TypeAlias = processes.Process
 
@@ -16,6 +16,11 @@ def list_of_session(tx: ReadTx, session_id: str, *, person_id: int, limit: int) 
     """Return the processes of a session this person may see, newest first, those that ended included."""
     sessions.get_visible(tx, session_id, person_id=person_id)
     return standing.list_processes(tx, session_id, limit=limit)
+
+
+def find_in_folder(tx: ReadTx, folder: str) -> Process | None:
+    """Return the process whose folder has this name, or None; for who looks after it, not for what a person sees."""
+    return processes.find_in_folder(tx, folder)
 
 
 def get_process(

@@ -48,11 +48,11 @@ def test_a_process_leaves_running_once_and_for_good() -> None:
     assert moves == {("running", "exited"), ("running", "killed"), ("running", "lost")}
 
 
-def test_a_watched_pattern_is_literal_text_and_the_first_found_is_named() -> None:
+def test_a_watched_pattern_is_literal_text() -> None:
     policy = NoticePolicy(patterns=("ready (1)", "error"))
-    assert policy.pattern_in("an error, then ready (1)") == "ready (1)"
-    assert policy.pattern_in("error") == "error"
-    assert policy.pattern_in("ready 1") is None
+    assert policy.patterns_in("an error, then ready (1)") == ["ready (1)", "error"]
+    assert policy.patterns_in("error") == ["error"]
+    assert policy.patterns_in("ready 1") == []
 
 
 def test_a_regular_notice_is_due_after_its_minutes_and_never_without_them() -> None:

@@ -30,6 +30,8 @@ class Process(NamedTuple):
     pins_until_at: Micros | None
     started_at: Micros
     ended_at: Micros | None
+    host: str | None
+    folder: str | None
 
     @property
     def notice(self) -> NoticePolicy:
@@ -43,7 +45,7 @@ class Process(NamedTuple):
 def add_process(
     tx: Tx, *, session_id: str, owner_id: int, notice: NoticePolicy, **columns: str | int | None
 ) -> int:
-    """Add a running process and return its id; ``columns`` are command, workspace, backend, has_pty, pins_until_at."""
+    """Add a running process and return its id; ``columns`` are the others."""
     wish = {
         "on_exit": notice.on_exit,
         "patterns": list(notice.patterns),
@@ -61,6 +63,12 @@ def get_process(tx: ReadTx, process_id: int) -> Process:
     if row is None:
         raise NotFound(f"There is no process {process_id}.")
     return Process._make(row)
+
+
+def find_in_folder(tx: ReadTx, folder: str) -> Process | None:
+    """Return the process whose folder has this name, or None: for the system's own work."""
+    row = tx.row("processes.find_in_folder", folder=folder)
+    return None if row is None else Process._make(row)
 
 
 def set_pid(tx: Tx, process_id: int, *, pid: int, pid_started_at: Micros, machine_boot_id: str) -> bool:

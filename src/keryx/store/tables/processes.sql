@@ -1,10 +1,11 @@
 -- name: processes.add
 -- A process that is about to run; its pid comes when it has one.
 INSERT INTO processes (
-    session_id, owner_id, state, command, workspace, backend, has_pty, notice, pins_until_at, started_at
+    session_id, owner_id, state, command, workspace, backend, has_pty, notice, pins_until_at, started_at, host, folder
 )
 VALUES (
-    :session_id, :owner_id, 'running', :command, :workspace, :backend, :has_pty, :notice, :pins_until_at, :now
+    :session_id, :owner_id, 'running', :command, :workspace, :backend, :has_pty, :notice, :pins_until_at, :now,
+    :host, :folder
 )
 RETURNING id
 
@@ -12,8 +13,15 @@ RETURNING id
 -- One process by id.
 SELECT
     id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code,
-    notice, output_bytes, pins_until_at, started_at, ended_at
+    notice, output_bytes, pins_until_at, started_at, ended_at, host, folder
 FROM processes WHERE id = :process_id
+
+-- name: processes.find_in_folder
+-- The process whose folder has this name.
+SELECT
+    id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code,
+    notice, output_bytes, pins_until_at, started_at, ended_at, host, folder
+FROM processes WHERE folder = :folder
 
 -- name: processes.set_pid
 -- By what a running process is found again after a restart.
