@@ -34,6 +34,13 @@ class ToolOffer:
     effect: StepEffect
     toolset: str = GENERAL
     """The named set it belongs to: sets are granted by role and platform."""
+    pure_actions: frozenset[str] = frozenset()
+    """The values of its argument ``action`` with which it changes nothing, whatever its effect is otherwise."""
+
+    def effect_of(self, arguments: JsonValue) -> StepEffect:
+        """Return the effect of one call."""
+        action = arguments.get("action") if isinstance(arguments, dict) else None
+        return "pure" if isinstance(action, str) and action in self.pure_actions else self.effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

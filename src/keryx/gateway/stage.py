@@ -310,16 +310,16 @@ class TurnStage:
         )
 
     def _with_effects(self, step: NewMessage) -> NewMessage:
-        """Return the message with the effect of each call as its tool declares it; an unknown tool does nothing."""
+        """Return the message with each call's effect as its tool declares it; an unknown tool does nothing."""
         parts = (
-            replace(part, effect=self._effect(part.name)) if isinstance(part, ToolCallPart) else part
+            replace(part, effect=self._effect(part)) if isinstance(part, ToolCallPart) else part
             for part in step.parts
         )
         return replace(step, parts=tuple(parts))
 
-    def _effect(self, name: str) -> StepEffect:
-        tool = self._toolbox.find(name)
-        return "pure" if tool is None else tool.offer.effect
+    def _effect(self, call: ToolCallPart) -> StepEffect:
+        tool = self._toolbox.find(call.name)
+        return "pure" if tool is None else tool.offer.effect_of(call.arguments)
 
     def _show(self, kind: DeltaKind, text: str) -> None:
         offset = len(self._said[kind])

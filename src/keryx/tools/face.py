@@ -17,6 +17,8 @@ class Face(ABC):
     description: str
     effect: StepEffect = "pure"
     toolset: str = GENERAL
+    pure_actions: frozenset[str] = frozenset()
+    """The values of its argument ``action`` with which it changes nothing."""
 
     @property
     @abstractmethod
@@ -43,6 +45,7 @@ class Face(ABC):
             parameters=schema,
             effect=self.effect,
             toolset=self.toolset,
+            pure_actions=self.pure_actions,
         )
 
     def question(self, use: Use) -> str:  # noqa: ARG002 - the same whatever it is used for
