@@ -18,16 +18,19 @@ from keryx.agents.program import ProgramSettings
 from keryx.clock import SystemClock
 from keryx.config import Configuration
 from keryx.errors import InvalidValue
-from keryx.gateway.desk import Desk
+from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.lifeline import tied
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.library.indexing import Indexer
 from keryx.platforms.adapter import Adapter
+from keryx.processes.registry import Registry
+from keryx.processes.watcher import WATCH_SECONDS, Watcher
 from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.actions import action_tools
 from keryx.tools.addresses import Reach
+from keryx.tools.background import Background
 from keryx.tools.fetch import FetchUrl
 from keryx.tools.files import file_tools
 from keryx.tools.finding import finding_tools
@@ -36,11 +39,14 @@ from keryx.tools.results import ReadResult
 from keryx.tools.state import state_tools
 from keryx.tools.terminal import Terminal
 from keryx.tools.tool import Tool, Toolbox
+from keryx.tools.watching import WatchProcess
 from keryx.tools.workspace import Workspaces
 from keryx.transactions.program_session import enter_store
 from keryx.views.media import read_contents
 
 INDEX_LOOK_SECONDS = 60.0
+PROCESSES = "processes"
+"""In the data folder: a folder for each background process that runs, or ended not long ago."""
 GUIDE = "the built-in guide (no model is set up)"
 
 
@@ -77,7 +83,7 @@ class Answering:
 async def open_system(
     configuration: Configuration, *, answering: Answering | None = None
 ) -> AsyncIterator[System]:
-    """Open the store, make it where there is none, and keep its search index up to date until the end."""
+    """Open the store, make it where there is none; until the end, index what is said and watch what runs."""
     configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     database = await asyncio.to_thread(open_database, configuration.database)
     try:
@@ -95,9 +101,14 @@ async def open_system(
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
-            answers = answering or _answering(configuration, database)
+            background = Registry(database, configuration.data_dir / PROCESSES, clock=desk.clock, ids=ids)
+            answers = answering or _answering(configuration, database, background)
             servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
-            async with aclosing(servers), tied(database, configuration.data_dir, desk.holder):
+            async with (
+                aclosing(servers),
+                tied(database, configuration.data_dir, desk.holder),
+                _watching(desk, background),
+            ):
                 yield System(
                     desk=desk,
                     agent=answers.agent,
@@ -113,6 +124,20 @@ async def open_system(
             await indexer.stop()
     finally:
         await database.close()
+
+
+@asynccontextmanager
+async def _watching(desk: Desk, background: Registry) -> AsyncIterator[None]:
+    """Record what background processes do for the length of a block."""
+    watcher = Watcher(desk.database, background, clock=desk.clock)
+    watching = asyncio.create_task(
+        endlessly(desk, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
+    )
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def serve(
@@ -147,12 +172,12 @@ async def _warm_up(answers: "Answering", servers: McpServers) -> None:
     await asyncio.gather(answers.warm_up(), servers.ready())
 
 
-def _answering(configuration: Configuration, database: Database) -> Answering:
+def _answering(configuration: Configuration, database: Database, background: Background) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
-    return _program(configuration, database) or _model(configuration, database)
+    return _program(configuration, database, background) or _model(configuration, database, background)
 
 
-def _program(configuration: Configuration, database: Database) -> Answering | None:
+def _program(configuration: Configuration, database: Database, background: Background) -> Answering | None:
     """Return the program that answers instead of a model, if one is named; its module is imported only then."""
     chosen = configuration.agent
     program = ProgramSettings(
@@ -175,11 +200,11 @@ def _program(configuration: Configuration, database: Database) -> Answering | No
     if chosen.command:
         command_agent = importlib.import_module("keryx.agents.command").CommandAgent
         answering = command_agent(program, speaks=chosen.format, profile=configuration.profile)
-        return Answering(agent=answering, tools=_tools(configuration, database), who=program.name)
+        return Answering(agent=answering, tools=_tools(configuration, database, background), who=program.name)
     return None
 
 
-def _model(configuration: Configuration, database: Database) -> Answering:
+def _model(configuration: Configuration, database: Database, background: Background) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(
@@ -196,13 +221,13 @@ def _model(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=_tools(configuration, database),
+        tools=_tools(configuration, database, background),
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
 
 
-def _tools(configuration: Configuration, database: Database) -> list[Tool]:
+def _tools(configuration: Configuration, database: Database, background: Background) -> list[Tool]:
     """Return the tools there are without any server of others."""
     settings = configuration.tools
     workspaces = Workspaces(
@@ -214,7 +239,13 @@ def _tools(configuration: Configuration, database: Database) -> list[Tool]:
         *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
         *file_tools(workspaces),
         *finding_tools(workspaces),
-        Terminal(workspaces, environment=settings.environment, profile=configuration.profile),
+        Terminal(
+            workspaces,
+            environment=settings.environment,
+            profile=configuration.profile,
+            background=background,
+        ),
+        WatchProcess(database, background),
         FetchUrl(Reach(private=settings.fetch_private, allowed=frozenset(settings.fetch_allow))),
         ReadResult(database),
     ]

@@ -13,6 +13,7 @@ from keryx.domain.message import MediaPart, NewMessage, TextPart, ToolCallPart, 
 from keryx.domain.part import Part
 from keryx.domain.session import SessionId
 from keryx.ids import Ids
+from keryx.processes.registry import Registry
 from keryx.store.database import Database
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
@@ -21,6 +22,7 @@ from keryx.testing.platform import FakePlatform
 from keryx.tools.actions import action_tools
 from keryx.tools.state import state_tools
 from keryx.tools.tool import Toolbox, ToolFailed, Use
+from keryx.tools.watching import WatchProcess
 from keryx.transactions.append_message import append_message
 from keryx.transactions.change_session import delete
 from keryx.transactions.record_process import NewProcess, record_end, record_started
@@ -158,7 +160,8 @@ class Desk:
     def __init__(self, database: Database, clock: FakeClock, output_dir: Path) -> None:
         self.play = Play(database=database, clock=clock)
         tools = action_tools(database, self.play.ids, zone="Europe/Berlin", output_dir=output_dir)
-        self.tools = Toolbox([*state_tools(database), *tools])
+        registry = Registry(database, output_dir.parent / "processes", clock=clock, ids=self.play.ids)
+        self.tools = Toolbox([*state_tools(database), *tools, WatchProcess(database, registry)])
         self.use = Use(arguments={}, session_id="", person_id=0, audience_id=None, key="k", source=dm())
 
     async def open(self) -> "Desk":
@@ -320,28 +323,34 @@ async def test_a_schedule_that_cannot_be_is_refused_in_words(desk: Desk) -> None
     assert " (here) runs at:" in await desk.ask("schedule", action="add", rule="@daily", task="here")
 
 
-async def test_processes_are_listed_polled_and_waited_for_and_nothing_else_is_pretended(
+async def test_what_runs_elsewhere_is_listed_polled_and_waited_for_and_nothing_else_is_pretended(
     desk: Desk, clock: FakeClock
 ) -> None:
     assert await desk.ask("process", action="list") == "This conversation has no background processes."
     session_id, person_id = desk.use.session_id, desk.use.person_id
-    made = NewProcess(command="make all", workspace=None)
+    made = NewProcess(command="make all", workspace=None, host="beta", folder="there")
     number = await desk.play.do(
         lambda tx: record_started(tx, made, session_id=session_id, person_id=person_id)
     )
     clock.advance(2 * HOUR)
-    assert await desk.ask("process", action="poll", number=number) == "1. make all: running for 2 h"
+    elsewhere = "It runs on the machine beta; only there it can be reached."
+    assert (
+        await desk.ask("process", action="poll", number=number)
+        == f"1. make all: running for 2 h. {elsewhere}"
+    )
     assert (await desk.ask("process", action="wait", number=number, seconds=1)).startswith(
         "1. make all: running"
     )
     for action in ("log", "write", "submit", "kill", "close"):
-        refused = await desk.refused("process", action=action, number=number)
-        assert refused.startswith(f"Nothing was done: {action} needs the supervisor")
+        assert await desk.refused("process", action=action, number=number, text="x") == elsewhere
     await desk.play.do(lambda tx: record_end(tx, number, "exited", exit_code=3, output_bytes=7))
     ended = "1. make all: exited with code 3 less than a minute ago"
     assert await desk.ask("process", action="list") == ended
     waited = await desk.ask("process", action="wait", number=number, seconds=9_999)
-    assert waited == f"{ended}, 7 bytes of output (waited 180 s instead of 9999)"
+    assert waited.startswith(
+        f"Waited 180 s at most instead of 9999. {ended}, 7 bytes of output. Its output is gone"
+    )
+    assert "has ended (exited)" in await desk.refused("process", action="kill", number=number)
     assert "There is no action 'burn'" in await desk.refused("process", action="burn")
     assert (await desk.refused("process", action="poll")).startswith("Give 'number'")
 

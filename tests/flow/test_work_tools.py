@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from keryx.clock import SystemClock
 from keryx.config import Settings
 from keryx.domain.message import ToolResultPart
 from keryx.domain.toolset import ToolsetSettings
+from keryx.ids import Ids
+from keryx.processes.registry import Registry
 from keryx.store.database import Database
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
@@ -42,7 +45,8 @@ def root(tmp_path: Path) -> Path:
 def tools_in(root: Path, store: Database) -> Sequence[Tool]:
     workspaces = Workspaces(default=root)
     environment = {"PATH": os.environ["PATH"]}
-    terminal = Terminal(workspaces, environment=environment, profile="main")
+    background = Registry(store, root.parent / "processes", clock=SystemClock(), ids=Ids())
+    terminal = Terminal(workspaces, environment=environment, profile="main", background=background)
     return [*file_tools(workspaces), terminal, ReadResult(store)]
 
 
@@ -152,18 +156,18 @@ async def test_a_call_that_is_wrong_in_itself_is_answered_without_asking_anybody
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     script = [
-        Reply(calls=[Call(name="terminal", arguments={"command": "make", "background": True})]),
-        Reply(text="Not in the background, then."),
+        Reply(calls=[Call(name="terminal", arguments={"command": "make", "quiet": True})]),
+        Reply(text="Not quietly, then."),
     ]
     async with (
         ModelServer(script) as server,
         running(store, platform, agent_on(server), tools=tools_in(root, store), settings=EVERYTHING),
     ):
         platform.say("Build it.")
-        await until(lambda: platform.said_to("1") == ["Not in the background, then."])
+        await until(lambda: platform.said_to("1") == ["Not quietly, then."])
     ((name, told, is_error),) = await results(store)
     assert (name, is_error) == ("terminal", True)
-    assert told.startswith("Nothing runs in the background yet")
+    assert told.startswith("'quiet' is for what runs in the background")
 
 
 async def test_a_long_result_is_shown_at_both_ends_and_read_on(

@@ -11,7 +11,6 @@ from keryx.tools.planning import PreviewSchedule, Schedule
 from keryx.tools.reading import ReadSession
 from keryx.tools.sending import SendMessage, SendToOthers
 from keryx.tools.tool import Tool
-from keryx.tools.watching import WatchProcess
 
 
 def action_tools(
@@ -24,7 +23,6 @@ def action_tools(
         SendToOthers(database),
         PreviewSchedule(database, zone),
         Schedule(database, zone),
-        WatchProcess(database),
         AskUser(database),
         Delegate(database, ids),
     ]

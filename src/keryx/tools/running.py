@@ -24,7 +24,6 @@ GRACE_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 0.02
 ROWS_AND_COLUMNS: Final = (40, 120)
 
-# Only a process itself can take a terminal for its own; then it becomes the program.
 _AT_TERMINAL: Final = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
 _END_OF_INPUT: Final = b"\x04"
 
@@ -56,6 +55,14 @@ class Ran:
     """Whether it ended and left others of its group behind, which were ended then."""
 
 
+def at_terminal(arguments: Sequence[str]) -> list[str]:
+    """Return how a program is run whose standard input is a terminal, so that it has this one for its own.
+
+    Only a process itself can take it; then it becomes the program.
+    """
+    return [sys.executable, "-I", "-S", "-c", _AT_TERMINAL, *arguments]
+
+
 async def run_program(program: Program) -> Ran:
     """Run a program and return what came of it; raises ``ToolFailed`` where it cannot be started."""
     tape = _Tape(program.output_bytes_max)
@@ -83,7 +90,7 @@ async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
     arguments = program.arguments
     if program.has_pty:
         termios.tcsetwinsize(output, ROWS_AND_COLUMNS)
-        arguments = [sys.executable, "-I", "-S", "-c", _AT_TERMINAL, *arguments]
+        arguments = at_terminal(arguments)
     source = asyncio.subprocess.PIPE if program.given else asyncio.subprocess.DEVNULL
     try:
         return await asyncio.create_subprocess_exec(

@@ -1,7 +1,8 @@
-"""The terminal: a shell command in the workspace, run to its end before a person's eyes.
+"""The terminal: a shell command in the workspace, run to its end before a person's eyes, or in the background.
 
 A person allows each command, unless they said that commands like it need not be asked about. It sees none of Keryx's
-secrets, and nothing it starts outlives its call.
+secrets, and nothing it starts outlives its call, unless it was to go on in the background. There it can be typed at
+without another question, so no lasting yes to a beginning of commands covers it.
 """
 
 import asyncio
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from keryx.domain.json_value import JsonValue
+from keryx.domain.process import NoticePolicy
 from keryx.domain.toolset import TERMINAL
 from keryx.domain.turn import StepEffect
+from keryx.errors import InvalidValue
+from keryx.tools.background import Background, Job
 from keryx.tools.plain import Arguments, Parameter, PlainTool
 from keryx.tools.running import Program, Ran, run_program
+from keryx.tools.terminal_text import plain_text
 from keryx.tools.tool import ToolFailed, Use
 from keryx.tools.workspace import Workspaces
 
@@ -24,10 +29,11 @@ SECONDS_DEFAULT: Final = 60
 SECONDS_MAX: Final = 600
 COMMAND_CHARACTERS_MAX: Final = 3_000
 """A person must be able to read what they allow, in one message of any platform."""
-NO_BACKGROUND: Final = (
-    "Nothing runs in the background yet: leave 'background' out, and give timeout_seconds "
-    "for what takes long."
-)
+NOT_LASTING: Final = ""
+"""A pattern that covers nothing: it is allowed for once."""
+MINUTES_MAX: Final = 24 * 60
+ONLY_THERE: Final = ("watch", "every_minutes", "quiet")
+"""What says something only of a process in the background."""
 
 _PLAIN_COMMAND: Final = re.compile(r"[\w./:=@%+,\- ]+", re.ASCII)
 """Nothing in it means more to a shell than a word."""
@@ -41,7 +47,6 @@ _RUNS_OTHERS: Final = frozenset(
 )
 # fmt: on
 """Programs whose name says nothing about what is run."""
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
 
 class Terminal(PlainTool):
@@ -59,34 +64,64 @@ class Terminal(PlainTool):
             low=1,
             high=SECONDS_MAX,
         ),
-        "pty": Parameter(kind="boolean", help="Whether it needs a terminal; nobody types at it"),
-        "background": Parameter(kind="boolean", help="Whether it goes on while you do; not possible yet"),
+        "pty": Parameter(kind="boolean", help="Whether it needs a terminal"),
+        "background": Parameter(
+            kind="boolean", help="Whether it goes on while you do; the tool process looks after it"
+        ),
+        "watch": Parameter(help="In the background: a text you are told of when it is first written"),
+        "every_minutes": Parameter(
+            kind="integer",
+            help="In the background: how often you are told that it still runs; never where not said",
+            low=1,
+            high=MINUTES_MAX,
+        ),
+        "quiet": Parameter(kind="boolean", help="In the background: whether you are not told of its end"),
     }
 
-    def __init__(self, workspaces: Workspaces, *, environment: Mapping[str, str], profile: str) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        *,
+        environment: Mapping[str, str],
+        profile: str,
+        background: Background,
+    ) -> None:
         self._workspaces = workspaces
+        self._background = background
         self._environment = {**environment, "PAGER": "cat", "KERYX_PROFILE": profile}
         self.description = (
             "Run a shell command and return its output and exit code. A person is asked first. Nobody can type at it, "
-            f"and what it starts ends with it. It runs in the workspace, {workspaces.default} unless this "
+            "and what it starts ends with it, unless it runs in the background: then its number is returned at "
+            f"once, and you are told when it has ended. It runs in the workspace, {workspaces.default} unless this "
             "conversation names another."
         )
 
     async def work(self, use: Use, given: Arguments) -> JsonValue:
-        """Run it and return how it ended and what it wrote."""
-        self._check(given)
+        """Run it and return how it ended and what it wrote; or start it and return its number."""
+        notice = self._check(given)
         folder = await asyncio.to_thread(self._folder, use, given)
         has_pty = given.flag("pty")
+        environment = {
+            **self._environment,
+            "KERYX_SESSION_ID": use.session_id,
+            "TERM": "xterm-256color" if has_pty else "dumb",
+        }
+        if given.flag("background"):
+            job = Job(
+                command=given.text("command"),
+                folder=folder,
+                environment=environment,
+                has_pty=has_pty,
+                notice=notice,
+            )
+            number = await self._background.start(job, session_id=use.session_id, person_id=use.person_id)
+            return _started(number, notice)
         seconds = given.whole("timeout_seconds", SECONDS_DEFAULT)
         ran = await run_program(
             Program(
                 arguments=[SHELL, "-c", given.text("command")],
                 folder=folder,
-                environment={
-                    **self._environment,
-                    "KERYX_SESSION_ID": use.session_id,
-                    "TERM": "xterm-256color" if has_pty else "dumb",
-                },
+                environment=environment,
                 seconds=seconds,
                 has_pty=has_pty,
             )
@@ -99,18 +134,22 @@ class Terminal(PlainTool):
         self._check(given)
         folder = self._workspaces.default if use.workspace is None else Path(use.workspace)
         where = _visible(str(folder / given.text("workdir"))).replace("\n", "\\n")
-        return f"May I run this command in {where}?\n\n{_visible(given.text('command'))}"
+        how = " in the background, and type at it," if given.flag("background") else ""
+        return f"May I run this command{how} in {where}?\n\n{_visible(given.text('command'))}"
 
     def pattern(self, use: Use) -> str:
         """Return what "always" would cover: the program with whatever words; anything less plain only as it is."""
-        command = self.arguments(use).text("command").strip()
+        given = self.arguments(use)
+        if given.flag("background"):
+            return NOT_LASTING
+        command = given.text("command").strip()
         program = command.partition(" ")[0]
         is_plain = _PLAIN_COMMAND.fullmatch(command) and "=" not in program
         return f"{program} *" if is_plain and Path(program).name not in _RUNS_OTHERS else command
 
-    def _check(self, given: Arguments) -> None:
-        if given.flag("background"):
-            raise ToolFailed(NO_BACKGROUND)
+    def _check(self, given: Arguments) -> NoticePolicy:
+        """Return when a session is told of it, or raise ``ToolFailed``."""
+        _check_together(given)
         command = given.text("command")
         if len(command) > COMMAND_CHARACTERS_MAX:
             raise ToolFailed(
@@ -119,6 +158,14 @@ class Terminal(PlainTool):
             )
         if "\0" in command:
             raise ToolFailed("The command holds a NUL character; no shell takes that.")
+        try:
+            return NoticePolicy(
+                on_exit=not given.flag("quiet"),
+                patterns=(given.text("watch"),) if given.text("watch") else (),
+                every_minutes=given.whole("every_minutes", 0) or None,
+            )
+        except InvalidValue as error:
+            raise ToolFailed(f"That cannot be watched for: {error}.") from error
 
     def _folder(self, use: Use, given: Arguments) -> Path:
         workdir = given.text("workdir")
@@ -128,8 +175,34 @@ class Terminal(PlainTool):
         return folder
 
 
+def _check_together(given: Arguments) -> None:
+    """Raise ``ToolFailed`` for what cannot be wanted at once."""
+    if given.flag("background"):
+        if "timeout_seconds" in given.given:
+            raise ToolFailed(
+                "'timeout_seconds' is not for the background: the tool process kills what takes too long."
+            )
+        return
+    for name in ONLY_THERE:
+        if name in given.given:
+            raise ToolFailed(
+                f"{name!r} is for what runs in the background; give 'background', too, or leave it out."
+            )
+
+
+def _started(number: int, notice: NoticePolicy) -> str:
+    news = ["when it ends"] if notice.on_exit else []
+    news += [f"when it first writes {pattern!r}" for pattern in notice.patterns]
+    news += [f"every {notice.every_minutes} minutes"] if notice.every_minutes else []
+    told = f" You are told {', and '.join(news)}." if news else ""
+    return (
+        f"Process {number} runs in the background.{told} The tool process with number {number} looks after it: "
+        "poll, log, wait, write, submit, close, kill."
+    )
+
+
 def _told(ran: Ran, *, seconds: int, has_pty: bool) -> str:
-    output = _ESCAPES.sub("", ran.output).replace("\r\n", "\n") if has_pty else ran.output
+    output = plain_text(ran.output) if has_pty else ran.output
     how = f"It was ended after {seconds} s." if ran.exit_code is None else f"Exit code {ran.exit_code}."
     if ran.left_running:
         how += " What it left running was ended."

@@ -5,10 +5,14 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from keryx.domain.approval_rule import coverage
 from keryx.domain.json_value import JsonValue
+from keryx.domain.process import NoticePolicy
+from keryx.tools.background import Background, Job
 from keryx.tools.running import Program, run_program
 from keryx.tools.terminal import Terminal
 from keryx.tools.tool import ToolFailed
@@ -23,9 +27,30 @@ def root(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
+class Jobs:
+    """Starts nothing, and keeps what was to be started."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[Job, str, int]] = []
+
+    async def start(self, job: Job, *, session_id: str, person_id: int) -> int:
+        self.started.append((job, session_id, person_id))
+        return 7
+
+
 @pytest.fixture
-def terminal(root: Path) -> Terminal:
-    return Terminal(Workspaces(default=root), environment=ENVIRONMENT, profile="main")
+def jobs() -> Jobs:
+    return Jobs()
+
+
+@pytest.fixture
+def terminal(root: Path, jobs: Jobs) -> Terminal:
+    return Terminal(
+        Workspaces(default=root),
+        environment=ENVIRONMENT,
+        profile="main",
+        background=cast(Background, jobs),
+    )
 
 
 def written(path: Path) -> list[int]:
@@ -177,6 +202,40 @@ async def test_a_program_that_does_not_read_all_it_is_given_ends_all_the_same(ro
     assert (ran.exit_code, ran.output) == (5, "xxx")
 
 
+async def test_a_command_in_the_background_is_started_with_what_it_needs(
+    terminal: Terminal, jobs: Jobs, root: Path
+) -> None:
+    (root / "sub").mkdir()
+    told = await called(terminal, command="make all", background=True, workdir="sub")
+    assert told.startswith("Process 7 runs in the background. You are told when it ends. The tool process")
+    [(job, session_id, person_id)] = jobs.started
+    assert (job.command, job.folder, job.has_pty) == ("make all", root / "sub", False)
+    assert job.notice == NoticePolicy()
+    assert job.environment == {
+        **ENVIRONMENT,
+        "PAGER": "cat",
+        "TERM": "dumb",
+        "KERYX_PROFILE": "main",
+        "KERYX_SESSION_ID": session_id,
+    }
+    assert (session_id, person_id) == (use_of().session_id, 1)
+    wishes: dict[str, JsonValue] = {"watch": "ready", "every_minutes": 5, "quiet": True, "pty": True}
+    told = await called(terminal, command="make", background=True, **wishes)
+    assert "You are told when it first writes 'ready', and every 5 minutes." in told
+    job, *_ = jobs.started[-1]
+    assert job.notice == NoticePolicy(on_exit=False, patterns=("ready",), every_minutes=5)
+    assert (job.has_pty, job.environment["TERM"]) == (True, "xterm-256color")
+    assert "You are told" not in await called(terminal, command="make", background=True, quiet=True)
+
+
+def test_what_can_be_typed_at_is_asked_about_each_time(terminal: Terminal, root: Path) -> None:
+    use = use_of(command="git gui", background=True)
+    assert terminal.question(use) == (
+        f"May I run this command in the background, and type at it, in {root}?\n\ngit gui"
+    )
+    assert coverage(terminal.pattern(use), ["git gui"]) is None
+
+
 def test_the_question_shows_everything_that_would_run_and_where(terminal: Terminal, root: Path) -> None:
     assert (
         terminal.question(use_of(command="git status")) == f"May I run this command in {root}?\n\ngit status"
@@ -192,7 +251,10 @@ def test_the_question_shows_everything_that_would_run_and_where(terminal: Termin
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"command": "make", "background": True}, "Nothing runs in the background yet"),
+        ({"command": "make", "background": True, "timeout_seconds": 9}, "is not for the background"),
+        ({"command": "make", "watch": "done"}, "'watch' is for what runs in the background"),
+        ({"command": "make", "quiet": True}, "'quiet' is for what runs in the background"),
+        ({"command": "make", "background": True, "watch": "x" * 201}, "give 1 to 200 characters"),
         ({"command": "x" * 3_001}, "The command has 3001 characters"),
         ({"command": "a\0b"}, "a NUL character"),
         ({}, "Give 'command'"),
