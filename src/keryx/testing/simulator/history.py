@@ -124,9 +124,8 @@ class History:
 
 def run_histories(seeds: range, *, address: str | None = None) -> Iterator[tuple[int, list[str]]]:
     """Play a history for every seed, in memory or all on the store at ``address``; yield the breaches of each."""
-    shared = None if address is None else Theatre(address)
+    theatre = Theatre(address)
     for seed in seeds:
-        theatre = shared or Theatre()
         history = History(seed)
         try:
             world = theatre.play(
@@ -140,7 +139,4 @@ def run_histories(seeds: range, *, address: str | None = None) -> Iterator[tuple
             yield seed, [f"far too much happens: {runaway}"]
         else:
             yield seed, world.breaches
-        if shared is None:
-            theatre.close()
-    if shared is not None:
-        shared.close()
+    theatre.close()

@@ -27,7 +27,7 @@ class MemoryDatabase(Database):
         self._clock = clock
         self._hook = hook
         self._statements = load("sqlite")
-        self._connection = apsw.Connection(":memory:")
+        self._connection = apsw.Connection(":memory:", statementcachesize=1_000)
         self._connection.deserialize("main", _empty_store())
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)

@@ -1,4 +1,4 @@
-"""Where simulations are played: one real store, opened once, and world after world on it.
+"""Where simulations are played, world after world: each on a store of its own in memory, or all on one real store.
 
 A world leaves nothing under way behind, so the next one can be played on the same store; with a plan that is a pure
 function of places, a world played again on a store of its own is the same to the last statement.
@@ -35,17 +35,21 @@ def nothing_happens(_: object) -> None:
 
 
 class Theatre:
-    """A store on which worlds are played."""
+    """Plays worlds."""
 
     def __init__(self, address: str | Path | None = None) -> None:
-        """Open the store at ``address``, or without one a store in memory."""
-        self._clock = SimulatedClock()
+        """Open the store at ``address``; without one, every world gets a store in memory."""
+        self._address = address
         self._world: World | None = None
         self._bridge = Inline() if address is None else Bridge()
+        self._open()
+
+    def _open(self) -> None:
+        self._clock = SimulatedClock()
         self._real: Database = (
             MemoryDatabase(clock=self._clock, hook=self._hook)
-            if address is None
-            else open_database(address, clock=self._clock, hook=self._hook)
+            if self._address is None
+            else open_database(self._address, clock=self._clock, hook=self._hook)
         )
         self._played = 0
 
@@ -59,6 +63,9 @@ class Theatre:
         settings: Settings = SETTINGS,
     ) -> World:
         """Play a story to its end, and return its world with every breach of a promise in it."""
+        if self._address is None and self._played:
+            self._bridge.run(self._real.close())
+            self._open()
         self._played += 1
         loop = VirtualLoop()
         loop.set_exception_handler(lambda _loop, _context: None)
