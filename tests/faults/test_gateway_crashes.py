@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keryx.testing.simulator.crashes import MessagesWay, crash_everywhere
+from keryx.testing.simulator.crashes import MessagesWay, Way, WayOverTime, crash_everywhere
 from keryx.testing.simulator.theatre import Theatre
 from keryx.testing.simulator.world import How
 
 ROOT = Path(__file__).parents[2]
 HOWS: tuple[How, ...] = ("kill", "exception", "freeze")
-POINTS_MIN = 50
+POINTS_MIN = 40
 CHUNK = 250
 HISTORIES = 2_000
 POSTGRES_CHUNK = 25
@@ -31,9 +31,19 @@ def test_every_crash_point_on_postgres(how: How, postgres_url: str) -> None:
     see_that_it_holds(Theatre(postgres_url), MessagesWay(gateways=2, short=True), how)
 
 
-def see_that_it_holds(theatre: Theatre, story: MessagesWay, how: How) -> None:
+@pytest.mark.parametrize("how", HOWS)
+def test_every_crash_point_of_a_summary_a_flush_and_a_reset_in_memory(how: How) -> None:
+    see_that_it_holds(Theatre(), WayOverTime(gateways=2), how)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_every_crash_point_of_a_summary_a_flush_and_a_reset_on_postgres(how: How, postgres_url: str) -> None:
+    see_that_it_holds(Theatre(postgres_url), WayOverTime(reads=False), how)
+
+
+def see_that_it_holds(theatre: Theatre, way: Way, how: How) -> None:
     points = 0
-    for point, breaches in crash_everywhere(theatre, story, how):
+    for point, breaches in crash_everywhere(theatre, way, how):
         assert not breaches, f"{point}: {breaches}"
         points += 1
     theatre.close()

@@ -1,20 +1,28 @@
 """Every crash point on the way of some messages: the story is played once for each, with one thing going wrong there.
 
 The points are found by playing it without a fault: before and after every call to the store and the platform, inside
-every transaction, and wherever the agent or a tool may die (`reliability.md`, 1 to 16 and 20).
+every transaction, and wherever the agent or a tool may die (`reliability.md`, 1 to 18 and 20).
 """
 
 import asyncio
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, Protocol
 
+from keryx.clock import MINUTE
+from keryx.config import Settings
+from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.testing.simulator.books import Saying
-from keryx.testing.simulator.script import TOOLS, numbers_in
+from keryx.testing.simulator.script import BEFORE_SUMMARY, SUM_UP, TOOLS, numbers_in
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import Event, How, Place, World
+from keryx.testing.simulator.world import SETTINGS, Event, How, Place, World
 
 FIRST = "node-0"
 """The gateway to which it happens."""
+IDLE_MINUTES = 1
+FLUSHED_SECONDS = 7.0
+"""After so long a conversation that expires soon was looked at and flushed."""
 
 
 class Point(NamedTuple):
@@ -30,8 +38,28 @@ class Point(NamedTuple):
         return f"{self.event.how} at place {self.place.no} ({self.place.what} {self.name}{inside})"
 
 
+class Way(Protocol):
+    """A story that is played once for every point on it."""
+
+    settings: Settings
+    first: str | None
+    """The place at which its points begin; None where they do at once."""
+    reads: bool
+    """Whether looks at the store are among its points."""
+
+    async def __call__(self, world: World) -> list[Saying]:
+        """Let it happen, and return what people said."""
+
+    def leads_everywhere(self, world: World) -> bool:
+        """Say whether it touched what it is told for, in a world in which nothing went wrong."""
+
+
 class MessagesWay:
-    """A story that touches everything: a stream with a preview, tools, steering, pieces, a queue and a stop."""
+    """The way of some messages: a stream with a preview, tools, steering, pieces, a queue and a stop."""
+
+    settings = SETTINGS
+    first: str | None = None
+    reads = True
 
     def __init__(self, *, gateways: int = 1, short: bool = False) -> None:
         self._gateways = gateways
@@ -48,16 +76,65 @@ class MessagesWay:
             script += [("#3 plain", 5.0), ("#4 slow", 1.3), ("/stop", 0.0)]
         sayings: list[Saying] = []
         for text, pause in script:
-            said = world.platform.say(text, chat="ana", user="ana")
-            sayings += [Saying(number=number, chat="ana", ref=said.ref) for number in numbers_in(text)]
+            sayings += _say(world, text)
             await asyncio.sleep(pause)
         return sayings
 
+    def leads_everywhere(self, world: World) -> bool:
+        """Say whether every tool was used, once."""
+        return world.effects.started == {(tool, 1): 1 for tool in TOOLS}
 
-def list_points(world: World, how: How) -> Iterator[Point]:
-    """Yield the points of a story that was played without a fault, as far as they are the first gateway's."""
+
+class WayOverTime:
+    """The way of a conversation that is summed up, then flushed because it expires soon, and then starts over."""
+
+    settings = replace(
+        SETTINGS, reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=IDLE_MINUTES))
+    )
+
+    first: str | None = BEFORE_SUMMARY
+
+    def __init__(self, *, gateways: int = 1, reads: bool = True) -> None:
+        self._gateways = gateways
+        self.reads = reads
+
+    async def __call__(self, world: World) -> list[Saying]:
+        """Let it happen."""
+        world.let_in("ana")
+        for number in range(self._gateways):
+            world.start(f"node-{number}")
+            await asyncio.sleep(0.3)
+        sayings: list[Saying] = []
+        for text in ("#1 plain", f"#2 {SUM_UP}"):
+            sayings += _say(world, text)
+            await asyncio.sleep(1.5)
+        # Only the wall clock moves: a conversation is idle by it, and no lease is lost.
+        world.clock.offset += IDLE_MINUTES * MINUTE * 2 // 3
+        await asyncio.sleep(FLUSHED_SECONDS)
+        world.clock.offset += IDLE_MINUTES * MINUTE
+        return sayings + _say(world, "#3 plain")
+
+    def leads_everywhere(self, world: World) -> bool:
+        """Say whether there was a summary, a flush and a reset."""
+        told = world.platform.said_to("ana")
+        return (
+            world.effects.summaries == 1
+            and world.effects.silent >= 1
+            and any("fresh conversation" in text for text in told)
+        )
+
+
+def _say(world: World, text: str) -> list[Saying]:
+    said = world.platform.say(text, chat="ana", user="ana")
+    return [Saying(number=number, chat="ana", ref=said.ref) for number in numbers_in(text)]
+
+
+def list_points(world: World, way: Way, how: How) -> Iterator[Point]:
+    """Yield the points of a way that was gone without a fault, as far as they are the first gateway's."""
+    begun = way.first is None
     for place in world.places:
-        if place.process != FIRST:
+        begun = begun or place.what == way.first
+        if not begun or place.process != FIRST or (place.what == "read" and not way.reads):
             continue
         statements = world.statements.get(place.no, [])
         name = statements[0] if statements else ""
@@ -69,13 +146,14 @@ def list_points(world: World, how: How) -> Iterator[Point]:
             yield Point(place, Event(how, len(statements)), name)
 
 
-def crash_everywhere(theatre: Theatre, story: MessagesWay, how: How) -> Iterator[tuple[Point, list[str]]]:
-    """Play the story once for every point; yield each with the breaches it led to."""
-    faultless = theatre.play(story)
+def crash_everywhere(theatre: Theatre, way: Way, how: How) -> Iterator[tuple[Point, list[str]]]:
+    """Play the way once for every point on it; yield each with the breaches it led to."""
+    faultless = theatre.play(way, settings=way.settings)
     assert not faultless.breaches, faultless.breaches
-    assert faultless.effects.started == {(tool, 1): 1 for tool in TOOLS}, "the way leads past every tool"
-    for point in list_points(faultless, how):
-        world = theatre.play(story, plan=lambda place, point=point: _at(point, place))  # type: ignore[misc]
+    assert way.leads_everywhere(faultless), faultless.platform.shown
+    for point in list_points(faultless, way, how):
+        plan = partial(_at, point)
+        world = theatre.play(way, settings=way.settings, plan=plan)
         yield point, world.breaches
 
 

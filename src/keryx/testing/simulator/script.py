@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from keryx.agents.agent import AgentFailed, Answer, Brief, Said, Stage, ToolOffer
 from keryx.clock import SECOND
+from keryx.domain.cover import Cover, Summary
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
 from keryx.domain.turn import StepEffect
@@ -23,6 +24,8 @@ Place = Callable[[str], Awaitable[None]]
 ANSWER = "Answer to"
 LONG = "\n\n".join(f"And this is paragraph {number} of it." for number in range(6))
 WORDS = ("slow", "tools", "long", "fails", "flaky", "broken", "hangs", "breaks")
+SUM_UP = "again"
+BEFORE_SUMMARY = "before a summary"
 TOOLS: dict[str, StepEffect] = {"pay": "once", "look": "pure", "note": "idempotent"}
 _NUMBER = re.compile(r"#(\d+)")
 
@@ -42,6 +45,8 @@ class Effects:
     """Under which keys it did."""
     silent: int = 0
     """How often it was asked for something that is no answer."""
+    summaries: int = 0
+    """How often a summary took the place of what came before."""
     tried: Counter[int] = field(default_factory=Counter)
     """How often the agent was asked about a message."""
 
@@ -97,12 +102,14 @@ class ScriptedAgent:
             await self._place(f"in a {brief.purpose}")
             return Answer(message=None, silent=True)
         asked = _unanswered(brief.messages)
-        words = {word for text in asked.values() for word in text.split() if word in WORDS}
+        words = {word for text in asked.values() for word in text.split() if word in (*WORDS, SUM_UP)}
         self._effects.tried.update(list(asked))
         if "slow" in words:
             await self._speak(stage, sorted(asked))
         if "hangs" in words:
             await asyncio.sleep(45)
+        if SUM_UP in words:
+            await self._sum_up(stage)
         if "tools" in words or "broken" in words:
             asked |= await self._act(brief, stage, asked, broken="broken" in words)
         self._fail(words, asked)
@@ -126,6 +133,25 @@ class ScriptedAgent:
             await asyncio.sleep(0.5)
             await stage.say(", word after word")
         await self._place("while speaking")
+
+    async def _sum_up(self, stage: Stage) -> None:
+        """Let a summary stand for everything up to the last answer."""
+        said = await stage.reread()
+        before = [each for each in said if isinstance(each, Message)]
+        while before and before[-1].role != "assistant":
+            before.pop()
+        await self._place(BEFORE_SUMMARY)
+        if before and not any(isinstance(each, Cover) for each in said):
+            self._effects.summaries += await stage.cover(
+                Summary(
+                    first_seq=before[0].seq,
+                    last_seq=before[-1].seq,
+                    text="What was said before",
+                    tokens_before=100,
+                    tokens_after=10,
+                )
+            )
+        await self._place("after a summary")
 
     async def _act(
         self, brief: Brief, stage: Stage, asked: dict[int, str], *, broken: bool
