@@ -13,7 +13,7 @@ from keryx.domain.inbox import Inbound
 from keryx.domain.message import Part, TextPart, text_of
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.person import Person
-from keryx.domain.reset import ResetReason, reset_due, reset_notice
+from keryx.domain.reset import ResetReason, counted_from, reset_due, reset_notice
 from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.session_key import SessionKey, escape_part, key_for
@@ -220,14 +220,19 @@ def _hears(tx: Tx, incoming: Incoming, current: keys.KeyRecord, *, audience_id: 
 
 def _reset_due(tx: Tx, session: sessions.SessionRecord, incoming: Incoming) -> ResetReason | None:
     """Judge by the activity before this message, and only while nothing of the session is under way."""
+    policy = incoming.settings.reset.resolve(incoming.source.platform, incoming.source.chat_type)
+    said_at = session.last_active_at
+    if session.state == "closed" or reset_due(policy, last_active_at=said_at, now=tx.now) is None:
+        return None  # whatever else is looked at can only put it off
     live = turns.find_live_turn(tx, session.id)
     # What Keryx does by itself is no conversation under way: it goes on in the session that ends.
     is_busy = live is not None and not gives_way(live.purpose)
-    if session.state == "closed" or is_busy or inbox.count_open(tx, session.id):
+    if is_busy or inbox.count_open(tx, session.id):
         return None
+    shown_since = [surface.since_at for surface in keys.list_keys(tx, session.id)]
     return reset_due(
-        incoming.settings.reset.resolve(incoming.source.platform, incoming.source.chat_type),
-        last_active_at=session.last_active_at,
+        policy,
+        last_active_at=counted_from(said_at, shown_since=shown_since),
         now=tx.now,
         pinned_by_process=processes.session_pinned(tx, session.id),
     )
