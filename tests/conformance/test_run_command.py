@@ -1,5 +1,7 @@
 """Every command does what its line of help says, and speaks only of what the chat may hear."""
 
+from dataclasses import replace
+
 import pytest
 
 from keryx.clock import HOUR, MINUTE
@@ -490,6 +492,38 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     assert "letters and digits" in await ben.reply("/link no-code")
     assert await ben.reply("/link AAAAAAAA") == "That code is not good: check it, or get a new one."
     assert await ben.reply(f"/link {code}") == "This account and CLI terminal are both owner now."
+
+
+async def test_after_a_link_each_account_goes_on_with_what_the_other_began(chat: Chat, talk: Talk) -> None:
+    ben = await talk.stranger()
+    key, source = SessionKey("agent:main:matrix:dm:9"), replace(PHONE, platform="matrix", chat_id="9")
+    begun = await talk.session_of(ben, "Olives for lunch", key=key, source=source)
+    code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    await Chat(talk, ben, key, source).reply(f"/link {code}")
+    there = Chat(talk, talk.owner, key, source)
+    for place in (chat, there):
+        listed = await place.reply("/sessions")
+        assert ("Figs for dinner" in listed, "Olives for lunch" in listed) == (True, True)
+    assert (await chat.run("/attach olives")).session_id == begun
+    assert (await chat.run("/detach")).session_id != begun
+    assert (await there.run("/resume figs")).session_id != begun
+    assert (await chat.run(f"/resume {begun}")).session_id == begun
+    assert (await chat.run("/fork")).reply == "This is a fork now; /resume brings back where it came from."
+    assert await talk.broken() == []
+
+
+async def test_what_a_linked_account_said_alone_stays_out_of_groups(
+    chat: Chat, family: Chat, talk: Talk
+) -> None:
+    ben = await talk.stranger()
+    key, source = SessionKey("agent:main:matrix:dm:9"), replace(PHONE, platform="matrix", chat_id="9")
+    begun = await talk.session_of(ben, "Olives for lunch", key=key, source=source)
+    code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    await Chat(talk, ben, key, source).reply(f"/link {code}")
+    assert "Olives" not in await family.reply("/sessions")
+    assert (await family.reply(f"/resume {begun}")).startswith("There is no conversation called")
+    together = (await family.run("/status")).session_id
+    assert (await chat.reply(f"/attach {together}")).startswith("There is no conversation called")
 
 
 async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Chat) -> None:
