@@ -119,6 +119,8 @@ _BY_NAME: Final[dict[str, Command]] = {
     name: command for command in COMMANDS for name in (command.name, *command.aliases)
 }
 
+STOP: Final = ParsedCommand(command=_BY_NAME["stop"], arguments="")
+
 # A slash, a word, perhaps a bot's name, then a blank or the end. So "//x", "/usr/bin", "/ x" and "/2" are text.
 _WRITTEN: Final = re.compile(
     r"\s*/([a-z][a-z0-9_-]{0,31})(?:@([\w.:-]+))?(?:\s+(.*))?", re.IGNORECASE | re.DOTALL

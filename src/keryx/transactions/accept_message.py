@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from keryx.config import Settings
 from keryx.domain.access import OWN_SURFACES, Refused, audience_of, may_speak
-from keryx.domain.busy import BusyMode, on_arrival, split_override
-from keryx.domain.command import ParsedCommand, UnknownCommand, parse_command
+from keryx.domain.busy import BARE_OVERRIDE, BusyMode, on_arrival, split_override
+from keryx.domain.command import STOP, ParsedCommand, UnknownCommand, parse_command
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import Part, TextPart, text_of
 from keryx.domain.outbox import DeliveryKind
@@ -277,6 +277,8 @@ def _start_over(
 def _queue(tx: Tx, incoming: Incoming, place: Place) -> Accepted:
     """Store a message to be answered, and let it act on the turn that runs."""
     wanted, parts = _override(incoming.inbound.parts)
+    if wanted is not None and not parts:
+        return _bare(tx, incoming, place, wanted)
     turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
     if turn is not None and turn.state == "waiting" and wanted is None:
         answered = answer_question(tx, incoming.inbound, turn=turn, person_id=incoming.person.id)
@@ -301,13 +303,20 @@ def _queue(tx: Tx, incoming: Incoming, place: Place) -> Accepted:
 
 
 def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...]]:
-    """Take a ``!steer …`` off the first text, unless nothing would be left to say."""
+    """Take a ``!steer …`` off the first text; with nothing behind it, nothing is left."""
     if not isinstance(parts[0], TextPart):
         return None, parts
     mode, rest = split_override(parts[0].text)
     if not rest.strip() and len(parts) == 1:
-        return mode, parts
+        return mode, () if mode else parts
     return mode, (TextPart(text=rest), *parts[1:])
+
+
+def _bare(tx: Tx, incoming: Incoming, place: Place, mode: BusyMode) -> Accepted:
+    """Take a mode without a message for what it can mean: ``!stop`` is ``/stop``, and nothing reaches the model."""
+    if mode == "interrupt":
+        return _command(tx, incoming, place, STOP)
+    return _done(tx, incoming, place, reply=BARE_OVERRIDE.format(mode=mode))
 
 
 def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
