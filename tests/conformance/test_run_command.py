@@ -489,7 +489,9 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     key = SessionKey("agent:main:signal:dm:b")
     await chat.talk.session("x", key=key, source=bens)
     ben = Chat(chat.talk, family.person, key, bens)
-    assert "letters and digits" in await ben.reply("/link no-code")
+    assert await ben.reply("/link ABCD1234") == (
+        "code 'ABCD1234': it has 8 characters, letters but no I, L and O, and digits but no 0 and 1"
+    )
     assert await ben.reply("/link AAAAAAAA") == "That code is not good: check it, or get a new one."
     assert await ben.reply(f"/link {code}") == "This account and CLI terminal are both owner now."
 
