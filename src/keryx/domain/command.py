@@ -102,9 +102,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(name="link", arguments="[code]", help="Prove that two accounts are the same person."),
     Command(
         name="pair",
-        arguments="[approve or deny] [number]",
+        arguments="[approve …, deny …, people, role …, block …, unblock …, grants, allow …, forbid … or forget …]",
         least="owner",
-        help="Answer strangers who ask in.",
+        help="Answer strangers who ask in; show who is in, and decide who may do what.",
     ),
     Command(
         name="memory",
