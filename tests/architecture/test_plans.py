@@ -13,6 +13,8 @@ POLLED = (
     "inbox.list_ready_tasks",
     "outbox.list_due",
     "outbox.list_stuck",
+    "sessions.list_unflushed",
+    "sessions.list_unflushed_again",
     "turns.list_orphans",
     "turns.list_speaking",
     "turns.list_stopping",

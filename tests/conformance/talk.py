@@ -15,6 +15,7 @@ from keryx.transactions.append_message import append_message
 from keryx.transactions.begin_turn import BegunTurn, begin_turn
 from keryx.transactions.finish_turn import Reply, finish_turn
 from keryx.transactions.open_session import open_session
+from keryx.views.invariants import check_invariants
 
 PHONE = Source(platform="telegram", chat_id="7", chat_type="dm", user_id="7", user_name="Ana")
 FAMILY = Source(platform="telegram", chat_id="-1", chat_type="group", chat_name="Family", user_id="7")
@@ -53,26 +54,39 @@ class Talk:
 
     async def session(self, *texts: str, key: str | None = None, source: Source = LOCAL_CLI) -> SessionId:
         """A session in which these were said: by the user, then the assistant, and so on."""
+        return await self.session_of(self.owner, *texts, key=key, source=source)
+
+    async def session_of(
+        self, person: Person, *texts: str, key: str | None = None, source: Source = LOCAL_CLI
+    ) -> SessionId:
+        """The same of somebody else."""
         session_id = await self.database.write(
             lambda tx: open_session(
-                tx, self.ids, source=source, owner=self.owner, key=None if key is None else SessionKey(key)
+                tx, self.ids, source=source, owner=person, key=None if key is None else SessionKey(key)
             )
         )
-        await self.say(session_id, *texts)
+        for place, text in enumerate(texts):
+            await self.append(session_id, "assistant" if place % 2 else "user", text, person=person)
         return session_id
+
+    async def broken(self) -> list[object]:
+        """What of the invariants does not hold."""
+        return list(await self.database.read(check_invariants))
 
     async def say(self, session_id: SessionId, *texts: str) -> None:
         """Go on in turns, the user first."""
         for place, text in enumerate(texts):
             await self.append(session_id, "assistant" if place % 2 else "user", text)
 
-    async def append(self, session_id: SessionId, role: Role, text: str) -> int:
+    async def append(
+        self, session_id: SessionId, role: Role, text: str, *, person: Person | None = None
+    ) -> int:
         """Append one message and return its number."""
         message = NewMessage(
             role=role, parts=(TextPart(text=text),), input_tokens=2, output_tokens=1, cost_micros=3
         )
         appended = await self.database.write(
-            lambda tx: append_message(tx, session_id, message, person_id=self.owner.id)
+            lambda tx: append_message(tx, session_id, message, person_id=(person or self.owner).id)
         )
         return appended.seq
 

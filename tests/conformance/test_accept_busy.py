@@ -80,8 +80,6 @@ async def test_one_message_may_name_its_own_mode(stage: Stage) -> None:
     await stage.meet("ana")
     first = await stage.item((await stage.accept("!steer go left")).inbox_id)
     assert (first.busy_mode, first.parts) == ("steer", (TextPart(text="go left"),))
-    bare = await stage.item((await stage.accept("!stop")).inbox_id)
-    assert (bare.busy_mode, bare.parts) == ("interrupt", (TextPart(text="!stop"),))
     picture = MediaPart(media_type="image/png", url="https://example.org/a.png")
     for ref, parts in (
         ("a", (TextPart(text="!collect"), picture)),
@@ -95,6 +93,28 @@ async def test_one_message_may_name_its_own_mode(stage: Stage) -> None:
         item = await stage.item(accepted.inbox_id)
         assert item.busy_mode == ("collect" if ref == "a" else "queue")
         assert picture in item.parts
+
+
+@pytest.mark.parametrize("text", ["!stop", " !STOP ", "!interrupt"])
+async def test_a_bare_stop_is_the_command_and_asks_the_model_nothing(stage: Stage, text: str) -> None:
+    await stage.meet("ana")
+    await stage.accept("one")
+    begun = await stage.begin()
+    assert await stage.fate(await stage.accept(text)) == "command"
+    renewed = await stage.do(lambda tx: renew_turn(tx, begun.lease, turn_id=begun.turn_id))
+    assert renewed.stop_requested
+    assert [said for _, said in await stage.said()] == ["Stopping."]
+    await stage.finish(begun)
+    assert await stage.begin_if_any() is None
+
+
+@pytest.mark.parametrize("mode", ["steer", "queue", "collect", "rollback"])
+async def test_a_mode_without_a_message_is_told_how_it_is_used(stage: Stage, mode: str) -> None:
+    await stage.meet("ana")
+    assert await stage.fate(await stage.accept(f"!{mode}")) == "command"
+    [(_, said)] = await stage.said()
+    assert said.startswith(f"!{mode} stands before what you say")
+    assert await stage.begin_if_any() is None
 
 
 async def test_an_interruption_asks_the_running_turn_to_stop(stage: Stage) -> None:

@@ -11,7 +11,7 @@ from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.route import Address
 from keryx.domain.session_key import ScopeSettings
 from keryx.domain.source import LOCAL_CLI
-from keryx.store.database import Database
+from keryx.store.database import Database, Tx
 from keryx.store.tables import access, addresses, keys, people
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
@@ -226,6 +226,33 @@ async def test_a_stranger_may_be_offered_a_code_once_and_only_in_private(stage: 
     owner = await stage.do(people.ensure_owner)
     await stage.do(lambda tx: approve_pairing(tx, request_no, by=owner.id))
     assert isinstance(await stage.hear("hello", ref="3"), Accepted)
+
+
+async def test_the_owner_is_told_once_of_who_asks_in_where_the_owner_spoke_last(stage: Stage) -> None:
+    stage.set(pairing_platforms=frozenset({"telegram"}))
+    await stage.hear("hello", source=dm("zoe"))
+    told = "{} on telegram asks to be let in. /pair approve {n} does so, /pair deny {n} does not."
+    assert await stage.said("local") == [("local:cli", told.format("Zoe", n=1))]
+
+    def known_at(tx: Tx) -> None:
+        owner = people.ensure_owner(tx)
+        for source in (dm("o", platform="signal"), dm("o", platform="matrix")):
+            access.add_identity(tx, source, person_id=owner.id, user_id="o")
+
+    await stage.do(known_at)
+    for platform in ("signal", "matrix"):
+        await stage.exchange(platform, source=dm("o", platform=platform))
+        stage.clock.advance(1)
+    await stage.exchange("terminal", source=LOCAL_CLI)
+    await stage.exchange("group", source=group("o", platform="matrix"))
+    for ref in "ab":
+        await stage.hear("hello", source=dm("yan"), ref=ref)
+    assert (await stage.said("matrix"))[-1] == ("matrix:o", told.format("Yan", n=2))
+    await stage.do(lambda tx: addresses.note_dead(tx, Address.of(dm("o", platform="matrix")), reason="gone"))
+    await stage.hear("hello", source=dm("xi"))
+    assert (await stage.said("signal"))[-1] == ("signal:o", told.format("Xi", n=3))
+    everywhere = [text for each in ("local", "matrix", "signal") for _, text in await stage.said(each)]
+    assert len([text for text in everywhere if "asks to be let in" in text]) == 3
 
 
 async def test_who_was_blocked_gets_nothing(stage: Stage) -> None:

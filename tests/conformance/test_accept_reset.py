@@ -181,3 +181,45 @@ async def test_a_key_that_is_pointed_elsewhere_meanwhile_is_looked_up_again(
     assert not accepted.opened
     for stage in (slow, fast):
         await stage.database.close()
+
+
+@pytest.mark.parametrize(("policies", "later"), [(IDLE, HOUR), (DAILY, DAY)])
+async def test_what_was_resumed_after_a_reset_goes_on_until_the_rule_is_due_again(
+    stage: Stage, policies: ResetPolicies, later: int
+) -> None:
+    stage.set(reset=policies)
+    await stage.meet("ana")
+    old = await stage.exchange("one")
+    said_at = (await stage.session(old)).last_active_at
+    stage.clock.advance(later + 1)
+    assert (await stage.exchange("two")) != old
+    assert (await stage.accept("/resume one")).session_id == old
+    assert (await stage.session(old)).last_active_at == said_at, "resuming is no activity"
+    accepted = await stage.accept("three")
+    assert (accepted.session_id, accepted.reset) == (old, None)
+    await stage.finish(await stage.begin())
+    stage.clock.advance(later + 1)
+    assert (await stage.accept("four")).reset is not None
+
+
+async def test_a_resumed_conversation_expires_again_if_nothing_is_said(stage: Stage) -> None:
+    stage.set(reset=IDLE)
+    await stage.meet("ana")
+    old = await stage.exchange("one")
+    stage.clock.advance(HOUR + 1)
+    await stage.exchange("two")
+    await stage.accept("/resume one")
+    stage.clock.advance(HOUR)
+    assert (await stage.accept("/status")).session_id == old
+    stage.clock.advance(1)
+    assert (await stage.accept("three")).reset == "idle"
+
+
+async def test_a_conversation_that_another_chat_joined_goes_on_there(stage: Stage) -> None:
+    stage.set(reset=IDLE)
+    ana = await stage.meet("ana")
+    await stage.do(lambda tx: access.add_identity(tx, dm("ann"), person_id=ana.id, user_id="ann"))
+    old = await stage.exchange("one")
+    stage.clock.advance(HOUR + 1)
+    assert (await stage.accept("/attach one", source=dm("ann"))).session_id == old
+    assert (await stage.accept("two", source=dm("ann"))).session_id == old

@@ -298,3 +298,27 @@ async def test_only_those_whose_own_policy_makes_them_expire_are_flushed(stage: 
     await stage.tamper("UPDATE sessions SET last_seq = 2")
     stage.clock.advance(50 * MINUTE + 1)
     assert await expiring(stage) == [expected]
+
+
+async def test_a_resumed_session_is_flushed_before_it_expires_again(stage: Stage) -> None:
+    session_id = await stage.exchange("I like tea")
+    stage.clock.advance(60 * MINUTE + 1)
+    await stage.accept("/new")
+    await stage.accept("/resume tea")
+    assert (await expiring(stage), await flush(stage, session_id)) == ([], None)
+    stage.clock.advance(50 * MINUTE)
+    assert (await expiring(stage), await flush(stage, session_id)) == ([], None)
+    stage.clock.advance(1)
+    assert await expiring(stage) == [session_id]
+    assert await flush(stage, session_id) is not None
+
+
+async def test_a_session_that_was_let_go_is_flushed_after_it_was_resumed(stage: Stage) -> None:
+    session_id = await stage.exchange("I like tea")
+    stage.clock.advance(3 * 24 * HOUR)
+    await stage.accept("/new")
+    await stage.accept("/resume tea")
+    stage.clock.advance(50 * MINUTE + 1)
+    assert await expiring(stage) == [session_id]
+    await stage.finish(await begin_flush(stage, session_id), None)
+    assert await expiring(stage) == []

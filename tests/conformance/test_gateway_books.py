@@ -10,9 +10,10 @@ from keryx.domain.lease import LEASE_TIME
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Rejected, Sent, Unknown
 from keryx.domain.person import PersonId
+from keryx.domain.prompt import context_block
 from keryx.errors import LeaseLost
 from keryx.store.database import Database, ReadTx
-from keryx.store.tables import malformed, outbox
+from keryx.store.tables import access, malformed, outbox, people
 from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.transactions.answer_command import answer_command
@@ -250,6 +251,34 @@ async def test_a_turn_is_shown_with_its_open_calls(stage: Stage) -> None:
     assert await stage.look(lambda tx: list_stopping(tx, turn.lease.holder)) == []
     await stage.accept("/stop")
     assert await stage.look(lambda tx: list_stopping(tx, turn.lease.holder)) == [turn.turn_id]
+
+
+async def test_a_turn_is_told_who_speaks_and_where(stage: Stage) -> None:
+    blocks = []
+    for number, user in enumerate(("ana", "ben", "ben", "ana")):
+        await stage.accept(f"hello {number}", source=group(user))
+        turn = await stage.begin()
+        view = await stage.look(partial(show_turn, turn_id=turn.turn_id))
+        assert view.context.source == group(user)
+        blocks.append(context_block(view.context))
+        await stage.finish(turn)
+    assert 'speaker: "Ben"' in blocks[1]
+    assert (blocks[1], blocks[0]) == (blocks[2], blocks[3]), "nothing changed, so no byte does"
+
+
+async def test_a_turn_is_told_the_chat_that_joined_the_conversation(stage: Stage) -> None:
+    there = await stage.exchange("figs")
+    here = dm("ann", platform="matrix")
+    ana = await stage.look(
+        lambda tx: people.find_by_identity(tx, platform="telegram", account="", user_id="ana")
+    )
+    assert ana is not None
+    await stage.do(lambda tx: access.add_identity(tx, here, person_id=ana.id, user_id="ann"))
+    await stage.accept(f"/attach {there}", source=here)
+    await stage.accept("and olives?", source=here)
+    turn = await stage.begin()
+    block = context_block((await stage.look(lambda tx: show_turn(tx, turn.turn_id))).context)
+    assert "You are talking on matrix, in a direct message." in block
 
 
 async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connector) -> None:

@@ -1,5 +1,7 @@
 """Every command does what its line of help says, and speaks only of what the chat may hear."""
 
+from dataclasses import replace
+
 import pytest
 
 from keryx.clock import HOUR, MINUTE
@@ -489,9 +491,43 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     key = SessionKey("agent:main:signal:dm:b")
     await chat.talk.session("x", key=key, source=bens)
     ben = Chat(chat.talk, family.person, key, bens)
-    assert "letters and digits" in await ben.reply("/link no-code")
+    assert await ben.reply("/link ABCD1234") == (
+        "code 'ABCD1234': it has 8 characters, letters but no I, L and O, and digits but no 0 and 1"
+    )
     assert await ben.reply("/link AAAAAAAA") == "That code is not good: check it, or get a new one."
     assert await ben.reply(f"/link {code}") == "This account and CLI terminal are both owner now."
+
+
+async def test_after_a_link_each_account_goes_on_with_what_the_other_began(chat: Chat, talk: Talk) -> None:
+    ben = await talk.stranger()
+    key, source = SessionKey("agent:main:matrix:dm:9"), replace(PHONE, platform="matrix", chat_id="9")
+    begun = await talk.session_of(ben, "Olives for lunch", key=key, source=source)
+    code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    await Chat(talk, ben, key, source).reply(f"/link {code}")
+    there = Chat(talk, talk.owner, key, source)
+    for place in (chat, there):
+        listed = await place.reply("/sessions")
+        assert ("Figs for dinner" in listed, "Olives for lunch" in listed) == (True, True)
+    assert (await chat.run("/attach olives")).session_id == begun
+    assert (await chat.run("/detach")).session_id != begun
+    assert (await there.run("/resume figs")).session_id != begun
+    assert (await chat.run(f"/resume {begun}")).session_id == begun
+    assert (await chat.run("/fork")).reply == "This is a fork now; /resume brings back where it came from."
+    assert await talk.broken() == []
+
+
+async def test_what_a_linked_account_said_alone_stays_out_of_groups(
+    chat: Chat, family: Chat, talk: Talk
+) -> None:
+    ben = await talk.stranger()
+    key, source = SessionKey("agent:main:matrix:dm:9"), replace(PHONE, platform="matrix", chat_id="9")
+    begun = await talk.session_of(ben, "Olives for lunch", key=key, source=source)
+    code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
+    await Chat(talk, ben, key, source).reply(f"/link {code}")
+    assert "Olives" not in await family.reply("/sessions")
+    assert (await family.reply(f"/resume {begun}")).startswith("There is no conversation called")
+    together = (await family.run("/status")).session_id
+    assert (await chat.reply(f"/attach {together}")).startswith("There is no conversation called")
 
 
 async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Chat) -> None:
@@ -509,18 +545,19 @@ async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Cha
     assert await chat.reply("/link AAAAAAAA") == "Too many wrong codes: try again in 1 h."
 
 
-async def test_pair_lets_strangers_in_or_not(chat: Chat) -> None:
-    async def stranger_asks(user_id: str) -> PairingOffered:
-        source = Source(
-            platform="signal", chat_id=user_id, chat_type="dm", user_id=user_id, user_name=f"U{user_id}"
-        )
-        outcome = await chat.talk.database.write(lambda tx: offer_pairing(tx, source, chat.talk.ids))
-        assert isinstance(outcome, PairingOffered)
-        return outcome
+async def stranger_asks(talk: Talk, user_id: str, name: str | None = None) -> PairingOffered:
+    source = Source(
+        platform="signal", chat_id=user_id, chat_type="dm", user_id=user_id, user_name=name or f"U{user_id}"
+    )
+    outcome = await talk.database.write(lambda tx: offer_pairing(tx, source, talk.ids))
+    assert isinstance(outcome, PairingOffered)
+    return outcome
 
-    assert await chat.reply("/pair") == "Nobody asks to be let in."
+
+async def test_pair_lets_strangers_in_or_not(chat: Chat, talk: Talk) -> None:
+    assert (await chat.reply("/pair")).startswith("Nobody asks to be let in. /pair approve <number or code>")
     assert (await chat.reply("/pair approve")).startswith("/pair approve <number or code>")
-    first, second, third = [await stranger_asks(user_id) for user_id in "123"]
+    first, second, third = [await stranger_asks(talk, user_id) for user_id in "123"]
     assert (await chat.reply("/pair")).splitlines()[0] == (
         f"{first.request_no}. U1 on signal, less than a minute ago"
     )
@@ -528,14 +565,91 @@ async def test_pair_lets_strangers_in_or_not(chat: Chat) -> None:
     assert await chat.reply(f"/pair approve {first.request_no}") == (
         "No such request waits: it was answered, or its hour is over."
     )
-    assert await chat.reply(f"/pair approve {second.code}") == "U2 is let in as a member."
+    assert await chat.reply(f"/pair approve {second.code} Guest") == "U2 is let in as a guest."
     assert await chat.reply("/pair approve AAAAAAAA") == "That code is not good: check it, or get a new one."
+    assert "there is one owner already" in await chat.reply(f"/pair approve {third.request_no} owner")
     assert await chat.reply(f"/pair deny {third.request_no}") == "That stranger stays outside."
     assert (await chat.reply(f"/pair deny {third.request_no}")).startswith("No such request waits")
-    due = await chat.talk.database.read(
-        lambda tx: outbox.list_due(tx, platform="signal", account="", limit=9)
-    )
+    due = await talk.database.read(lambda tx: outbox.list_due(tx, platform="signal", account="", limit=9))
     assert [delivery.chat_id for delivery in due] == ["1", "2"]
+
+
+async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Talk) -> None:
+    for user_id, name in (("1", "Cleo"), ("2", "Ben Bo"), ("3", "Cleo")):
+        await chat.reply(f"/pair approve {(await stranger_asks(talk, user_id, name)).request_no}")
+    owner, first, ben, second, _ = (await chat.reply("/pair people")).splitlines()
+    assert owner.endswith("owner, owner on telegram")
+    assert ben.endswith(". Ben Bo, member on signal")
+    number = first.partition(".")[0]
+    assert await chat.reply("/pair role ben bo guest") == "Ben Bo is a guest now."
+    assert await chat.reply(f"/pair block {number}") == (
+        f"Cleo is not listened to any more. /pair unblock {number} ends that."
+    )
+    listed = await chat.reply("/pair people")
+    assert f"{number}. Cleo, member on signal, blocked" in listed
+    assert "Ben Bo, guest" in listed
+    assert await chat.reply(f"/pair unblock {number}") == "Cleo is listened to."
+    assert await chat.reply("/pair block cleo") == (
+        f"Several people are called so; give the number of one:\n{first}\n{second}"
+    )
+    assert await chat.reply("/pair block Dora") == "Nobody here is called 'Dora'. /pair people shows who is."
+    assert await chat.reply("/pair block owner") == "The owner's own role and access cannot be changed."
+    assert (await chat.reply("/pair role ben bo")).startswith("Say who, and as what")
+    assert "there is one owner already" in await chat.reply("/pair role ben bo owner")
+    # Who is linked to another is that other.
+    await talk.database.write(
+        lambda tx: access.merge_people(tx, from_person_id=int(number), to_person_id=talk.owner.id)
+    )
+    assert (await chat.reply("/pair people")).splitlines()[0].endswith("owner, owner on signal, telegram")
+    assert (await chat.reply("/pair block cleo")).startswith("Cleo is not listened to any more.")
+
+
+async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Chat) -> None:
+    assert (await chat.reply("/pair grants")).startswith("Roles may do what holds by itself.\n/pair allow")
+    assert await chat.reply("/pair forbid member command /usage") == "Forbidden: member command usage."
+    assert await family.reply("/usage") == "/usage is not for you here."
+    assert await chat.reply("/pair allow member command * telegram") == (
+        "Allowed: member command * telegram."
+    )
+    assert await family.reply("/pair") == "Ben is a member: only the owner decides who may do what."
+    assert await chat.reply("/pair allow owner toolset terminal telegram") == (
+        "Allowed: owner toolset terminal telegram."
+    )
+    assert (await chat.reply("/pair grants")).splitlines()[:3] == [
+        "forbid member command usage",
+        "allow member command * telegram",
+        "allow owner toolset terminal telegram",
+    ]
+    assert await chat.reply("/pair forget member command usage") == "Forgotten: member command usage."
+    assert (await chat.reply("/pair forget member command usage")).startswith("Nothing was allowed or forbid")
+    for wrong, told in (
+        ("member", "/pair allow <role>"),
+        ("member tool x", "/pair allow <role>"),
+        ("king command usage", "role 'king'"),
+        ("member command usag", "There is no command /usag. Did you mean /usage?"),
+        ("member toolset 1", "toolset '1'"),
+        ("member command usage Ä", "platform"),
+    ):
+        assert (await chat.reply(f"/pair allow {wrong}")).startswith(told)
+
+
+async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, talk: Talk) -> None:
+    there = Chat(talk, talk.owner, FAMILY_KEY, FAMILY)
+    first, second = [await stranger_asks(talk, user_id) for user_id in "12"]
+    for text in (
+        "/pair",
+        "/pair people",
+        "/pair block U1",
+        "/pair grants",
+        "/pair approve",
+        "/pair nonsense",
+    ):
+        assert (await there.reply(text)).startswith("Others read this chat"), text
+    assert await there.reply(f"/pair approve {first.request_no}") == (
+        f"Who made request {first.request_no} is let in as a member."
+    )
+    assert await there.reply(f"/pair deny {second.request_no}") == "That stranger stays outside."
+    assert (await chat.reply("/pair nonsense")).startswith("/pair approve <number or code>")
 
 
 async def test_help_shows_what_this_person_may_use_here(chat: Chat, family: Chat) -> None:

@@ -141,7 +141,10 @@ def parse_pairing_code(text: str) -> PairingCode:
     """Return the code in ``text``, forgiving case, spaces and hyphens, or raise ``InvalidValue``."""
     code = "".join(text.replace("-", " ").split()).upper()
     if len(code) != PAIRING_CODE_LENGTH or not set(code) <= set(PAIRING_ALPHABET):
-        raise InvalidValue(f"pairing code {text[:40]!r}: it has {PAIRING_CODE_LENGTH} letters and digits")
+        raise InvalidValue(
+            f"code {text[:40]!r}: it has {PAIRING_CODE_LENGTH} characters, letters but no I, L and O, "
+            "and digits but no 0 and 1"
+        )
     return PairingCode(code)
 
 

@@ -25,6 +25,10 @@ ROLLBACK_REFUSED: Final = (
     "The running turn has already done things that cannot be taken back, so it was stopped, not rolled back."
 )
 
+BARE_OVERRIDE: Final = (
+    "!{mode} stands before what you say, like: !{mode} and in German, please. Nothing was sent."
+)
+
 _OVERRIDE: Final = re.compile(r"\s*!(stop|queue|steer|interrupt|collect|rollback)(?:\s+|$)", re.IGNORECASE)
 _MODE_WORDS: Final[dict[str, BusyMode]] = {mode: mode for mode in BUSY_MODES} | {"stop": "interrupt"}
 

@@ -102,9 +102,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(name="link", arguments="[code]", help="Prove that two accounts are the same person."),
     Command(
         name="pair",
-        arguments="[approve or deny] [number]",
+        arguments="[approve …, deny …, people, role …, block …, unblock …, grants, allow …, forbid … or forget …]",
         least="owner",
-        help="Answer strangers who ask in.",
+        help="Answer strangers who ask in; show who is in, and decide who may do what.",
     ),
     Command(
         name="memory",
@@ -118,6 +118,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
 _BY_NAME: Final[dict[str, Command]] = {
     name: command for command in COMMANDS for name in (command.name, *command.aliases)
 }
+
+STOP: Final = ParsedCommand(command=_BY_NAME["stop"], arguments="")
 
 # A slash, a word, perhaps a bot's name, then a blank or the end. So "//x", "/usr/bin", "/ x" and "/2" are text.
 _WRITTEN: Final = re.compile(

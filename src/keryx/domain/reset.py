@@ -101,6 +101,14 @@ class ResetNotice:
     agent: str
 
 
+def counted_from(last_active_at: Micros, *, shown_since: Iterable[Micros]) -> Micros:
+    """Return from when a session's quiet time counts: its last activity, or when a surface took it up after that.
+
+    Whoever resumes what has expired means to go on with it. That is no activity, so it moves nothing else.
+    """
+    return max([last_active_at, *shown_since])
+
+
 def reset_due(
     policy: ResetPolicy, *, last_active_at: Micros, now: Micros, pinned_by_process: bool = False
 ) -> ResetReason | None:

@@ -625,6 +625,7 @@ CREATE TABLE session_keys (
     CONSTRAINT session_keys_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id)
 );
 CREATE INDEX session_keys_by_session ON public.session_keys USING btree (session_id);
+CREATE INDEX session_keys_by_time ON public.session_keys USING btree (since_at, session_id);
 
 CREATE TABLE sessions (
     id text NOT NULL,

@@ -497,6 +497,8 @@ CREATE TABLE session_keys (
 
 CREATE INDEX session_keys_by_session ON session_keys (session_id);
 
+CREATE INDEX session_keys_by_time ON session_keys (since_at, session_id);
+
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
     profile TEXT NOT NULL,

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from keryx.config import Settings
 from keryx.domain.access import OWN_SURFACES, Refused, audience_of, may_speak
-from keryx.domain.busy import BusyMode, on_arrival, split_override
-from keryx.domain.command import ParsedCommand, UnknownCommand, parse_command
+from keryx.domain.busy import BARE_OVERRIDE, BusyMode, on_arrival, split_override
+from keryx.domain.command import STOP, ParsedCommand, UnknownCommand, parse_command
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import Part, TextPart, text_of
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.person import Person
-from keryx.domain.reset import ResetReason, reset_due, reset_notice
+from keryx.domain.reset import ResetReason, counted_from, reset_due, reset_notice
 from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.session_key import SessionKey, escape_part, key_for
@@ -220,14 +220,19 @@ def _hears(tx: Tx, incoming: Incoming, current: keys.KeyRecord, *, audience_id: 
 
 def _reset_due(tx: Tx, session: sessions.SessionRecord, incoming: Incoming) -> ResetReason | None:
     """Judge by the activity before this message, and only while nothing of the session is under way."""
+    policy = incoming.settings.reset.resolve(incoming.source.platform, incoming.source.chat_type)
+    said_at = session.last_active_at
+    if session.state == "closed" or reset_due(policy, last_active_at=said_at, now=tx.now) is None:
+        return None  # whatever else is looked at can only put it off
     live = turns.find_live_turn(tx, session.id)
     # What Keryx does by itself is no conversation under way: it goes on in the session that ends.
     is_busy = live is not None and not gives_way(live.purpose)
-    if session.state == "closed" or is_busy or inbox.count_open(tx, session.id):
+    if is_busy or inbox.count_open(tx, session.id):
         return None
+    shown_since = [surface.since_at for surface in keys.list_keys(tx, session.id)]
     return reset_due(
-        incoming.settings.reset.resolve(incoming.source.platform, incoming.source.chat_type),
-        last_active_at=session.last_active_at,
+        policy,
+        last_active_at=counted_from(said_at, shown_since=shown_since),
         now=tx.now,
         pinned_by_process=processes.session_pinned(tx, session.id),
     )
@@ -272,6 +277,8 @@ def _start_over(
 def _queue(tx: Tx, incoming: Incoming, place: Place) -> Accepted:
     """Store a message to be answered, and let it act on the turn that runs."""
     wanted, parts = _override(incoming.inbound.parts)
+    if wanted is not None and not parts:
+        return _bare(tx, incoming, place, wanted)
     turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
     if turn is not None and turn.state == "waiting" and wanted is None:
         answered = answer_question(tx, incoming.inbound, turn=turn, person_id=incoming.person.id)
@@ -296,13 +303,20 @@ def _queue(tx: Tx, incoming: Incoming, place: Place) -> Accepted:
 
 
 def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...]]:
-    """Take a ``!steer …`` off the first text, unless nothing would be left to say."""
+    """Take a ``!steer …`` off the first text; with nothing behind it, nothing is left."""
     if not isinstance(parts[0], TextPart):
         return None, parts
     mode, rest = split_override(parts[0].text)
     if not rest.strip() and len(parts) == 1:
-        return mode, parts
+        return mode, () if mode else parts
     return mode, (TextPart(text=rest), *parts[1:])
+
+
+def _bare(tx: Tx, incoming: Incoming, place: Place, mode: BusyMode) -> Accepted:
+    """Take a mode without a message for what it can mean: ``!stop`` is ``/stop``, and nothing reaches the model."""
+    if mode == "interrupt":
+        return _command(tx, incoming, place, STOP)
+    return _done(tx, incoming, place, reply=BARE_OVERRIDE.format(mode=mode))
 
 
 def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:

@@ -21,11 +21,11 @@ from keryx.domain.approval import (
 from keryx.domain.approval_rule import ApprovalRule
 from keryx.domain.part import TextPart
 from keryx.domain.person import PersonId
-from keryx.domain.route import Address
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import approval_rules, approvals, feed, inbox, outbox, sessions, turns
 from keryx.store.tables.approvals import ApprovalRecord
+from keryx.transactions.where_said import where_said
 
 PLATFORM = "approval"
 """Where the refs of answers are unique."""
@@ -111,15 +111,16 @@ def _add_rule(tx: Tx, record: ApprovalRecord, *, pattern: str, scope: Scope) -> 
 
 def _tell_expired(tx: Tx, record: ApprovalRecord, *, ids: Ids) -> None:
     turn = turns.get_turn(tx, record.turn_id)
-    if turn.state != "waiting" or turn.origin is None:
+    if turn.state != "waiting":
         return  # nobody waits for it any more
-    told = outbox.add_delivery(
-        tx,
-        address=Address.of(turn.origin),
-        kind="notice",
-        parts=(TextPart(text=EXPIRED.format(number=record.id, question=record.question)),),
-        idempotency_key=ids.token(),
-        session_id=record.session_id,
-        turn_id=record.turn_id,
-    )
-    feed.add_event(tx, record.session_id, "delivery", told)
+    for address in where_said(tx, turn):
+        told = outbox.add_delivery(
+            tx,
+            address=address,
+            kind="notice",
+            parts=(TextPart(text=EXPIRED.format(number=record.id, question=record.question)),),
+            idempotency_key=ids.token(),
+            session_id=record.session_id,
+            turn_id=record.turn_id,
+        )
+        feed.add_event(tx, record.session_id, "delivery", told)

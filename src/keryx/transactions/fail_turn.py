@@ -1,7 +1,7 @@
 """End a turn without an answer: failed, stopped by a person, or rolled back for a new start.
 
 What it said and did so far stays, every open call gets a result, and everything it had claimed gets a fate or goes
-back to be tried again. A failure is told where the question came from.
+back to be tried again. A failure is told where the question came from, and where else the conversation is shown.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from keryx.transactions.append_message import append_held
 from keryx.transactions.close_steps import close_steps, close_unknown_steps
 from keryx.transactions.finish_turn import end_items
 from keryx.transactions.hold_turn import hold_turn
+from keryx.transactions.where_said import where_said
 
 STOPPED = "(stopped)"
 """What stands under an answer that was shown while it was written, and stopped."""
@@ -157,17 +158,17 @@ def give_up(
 ) -> None:
     """Let everything a turn had claimed fail visibly; what it said so far stays."""
     _keep(tx, lease, turn, partial)
-    told = [Address.of(turn.origin)] if failure.to is None and turn.origin else failure.to or ()
-    for address in dict.fromkeys(told):
+    asked_at = None if turn.origin is None or failure.to is not None else Address.of(turn.origin)
+    for address, said_as in where_said(tx, turn, to=failure.to).items():
         added = outbox.add_delivery(
             tx,
             address=address,
-            kind="scheduled" if turn.purpose == "schedule" else "reply",
+            kind=said_as,
             parts=(TextPart(text=f"I could not answer: {failure.reason}\n/retry tries again."),),
             idempotency_key=ids.token(),
             session_id=turn.session_id,
             turn_id=turn.id,
-            reply_to=turn.origin.message_id if failure.to is None and turn.origin else None,
+            reply_to=turn.origin.message_id if turn.origin and address == asked_at else None,
         )
         assert added is not None, "a turn fails once"
         feed.add_event(tx, turn.session_id, "delivery", added)

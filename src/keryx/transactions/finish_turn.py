@@ -10,7 +10,6 @@ from typing import Literal
 from keryx.domain.inbox import Fate
 from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, TextPart, tool_call_count
-from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.source import Source
@@ -18,12 +17,13 @@ from keryx.domain.turn import TurnId, moves_last_activity
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.store.tables import feed, inbox, keys, leases, outbox, schedules, session_changes, sessions, turns
+from keryx.store.tables import feed, inbox, leases, outbox, schedules, session_changes, sessions, turns
 from keryx.transactions.append_message import append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.close_steps import close_steps
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.title_session import ask_title, set_model_title
+from keryx.transactions.where_said import where_said
 
 NOT_HERE = "(answered elsewhere)"
 
@@ -99,20 +99,10 @@ def count_unsaid(tx: Tx, turn: turns.Turn, answer: NewMessage) -> None:
 def _deliver(
     tx: Tx, turn: turns.Turn, message: NewMessage, *, to: Sequence[Address] | None, ids: Ids
 ) -> list[int]:
-    """Queue the reply for where it was asked, with a copy for every attached surface, or for where its route leads.
-
-    What nobody asked for, as a turn that keeps house, is said nowhere.
-    """
-    kind: DeliveryKind = "scheduled" if turn.purpose == "schedule" else "reply"
+    """Queue the reply for where it was asked, with copies for attached surfaces, or for where its route leads."""
     asked_at = None if turn.origin is None else Address.of(turn.origin)
-    kinds: dict[Address, DeliveryKind] = dict.fromkeys(to or (), kind)
-    if to is None and asked_at is not None:
-        kinds[asked_at] = kind
-        for surface in keys.list_keys(tx, turn.session_id):
-            if _names_place(surface.key):
-                kinds.setdefault(Address.of(surface.source), "copy")
     queued: list[int] = []
-    for address, said_as in kinds.items():
+    for address, said_as in where_said(tx, turn, to=to).items():
         added = outbox.add_delivery(
             tx,
             address=address,
@@ -143,12 +133,6 @@ def _notify(tx: Tx, turn: turns.Turn, source: Source, text: str, *, ids: Ids) ->
     assert added is not None, "only replies are unique"
     feed.add_event(tx, turn.session_id, "delivery", added)
     return added
-
-
-def _names_place(key: str) -> bool:
-    """Say whether a key stands for one chat; a person's, or a whole platform's, is no surface to send a copy to."""
-    _agent, _profile, _surface, _kind, *parts = key.split(":")
-    return bool(parts)
 
 
 def end_items(tx: Tx, turn: turns.Turn, *, fate: Fate, note: str | None = None) -> None:

@@ -7,7 +7,7 @@ takes it: all that a flush does is rows, so a late one is fenced off.
 
 from keryx.config import Settings
 from keryx.domain.inbox import FLUSH_PLATFORM
-from keryx.domain.reset import flush_wanted
+from keryx.domain.reset import counted_from, flush_wanted
 from keryx.domain.session import SessionId
 from keryx.domain.turn import gives_way
 from keryx.store.database import Tx
@@ -21,10 +21,12 @@ def flush_session(tx: Tx, session_id: SessionId, *, settings: Settings) -> int |
     """Ask for a flush and return the item's id; None when the session does not expire soon, or needs none."""
     sessions.lock_session(tx, session_id)
     session = sessions.get_session(tx, session_id)
-    surfaces = [key.source for key in keys.list_keys(tx, session_id)]
+    surfaces = keys.list_keys(tx, session_id)
     if session.state != "open" or session.flushed_seq >= session.last_seq:
         return None
-    if not flush_wanted(settings.reset, surfaces, last_active_at=session.last_active_at, now=tx.now):
+    quiet_since = counted_from(session.last_active_at, shown_since=[key.since_at for key in surfaces])
+    shown_at = [key.source for key in surfaces]
+    if not flush_wanted(settings.reset, shown_at, last_active_at=quiet_since, now=tx.now):
         return None
     if inbox.count_open(tx, session_id) or turns.find_live_turn(tx, session_id):
         return None  # what is being said is not quiet

@@ -6,6 +6,7 @@ who enters five wrong ones is not listened to for an hour.
 
 import hashlib
 from dataclasses import dataclass
+from operator import itemgetter
 
 from keryx.clock import Micros
 from keryx.domain.access import (
@@ -17,15 +18,23 @@ from keryx.domain.access import (
     pairing_refused,
     parse_pairing_code,
 )
+from keryx.domain.graphemes import cut
+from keryx.domain.message import TextPart
 from keryx.domain.person import Person, PersonId, Role, check_role
-from keryx.domain.source import Source
+from keryx.domain.route import Address
+from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.codec import clean_text
 from keryx.store.database import Tx
-from keryx.store.tables import access, feed, people
+from keryx.store.tables import access, addresses, feed, keys, outbox, people
 from keryx.store.tables.access import CodeKind, Enterer, Pairing
 from keryx.transactions.manage_access import require_owner
+
+ASKS_IN = (
+    "{name} on {platform} asks to be let in. /pair approve {number} does so, /pair deny {number} does not."
+)
+NAME_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +108,7 @@ def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyA
         tx, "pairing", source, code_hash=hash_code(code), person_id=None, expires_at=expires_at
     )
     feed.add_personal_event(tx, owner.id, "pairing", request_no)
+    _tell_owner(tx, owner.id, source, request_no, ids=ids)
     return PairingOffered(code=code, request_no=request_no, expires_at=expires_at)
 
 
@@ -163,6 +173,31 @@ def expire_pairings(tx: Tx) -> int:
         for request_no in expired:
             feed.add_personal_event(tx, owner.id, "pairing", request_no)
     return len(expired)
+
+
+def _tell_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, ids: Ids) -> None:
+    """Say to the owner alone that somebody asks in, where the owner spoke last; ``/pair`` shows it anyway.
+
+    A terminal may be closed for long, so it is told only where no other place is known.
+    """
+    places = {Address.of(place) for place in keys.list_own_places(tx, owner_id)}
+    known = [
+        (each.last_inbound_at or 0, place)
+        for place in places
+        if place.platform != LOCAL_CLI.platform
+        and (each := addresses.find_address(tx, place)) is not None
+        and each.dead_since_at is None
+    ]
+    _, address = max(known, key=itemgetter(0), default=(0, Address.of(LOCAL_CLI)))
+    name = cut(" ".join((source.user_name or source.user_id or "").split()), NAME_LENGTH)
+    told = outbox.add_delivery(
+        tx,
+        address=address,
+        kind="pairing",
+        parts=(TextPart(text=ASKS_IN.format(name=name, platform=source.platform, number=request_no)),),
+        idempotency_key=ids.token(),
+    )
+    feed.add_personal_event(tx, owner_id, "delivery", told)
 
 
 def redeem(tx: Tx, kind: CodeKind, text: str, *, enterer: Enterer) -> Pairing | WrongCode:

@@ -13,6 +13,7 @@ from keryx.domain.lease import Lease
 from keryx.domain.long_result import RESULT_TYPE, LongResult
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.route import Address
+from keryx.domain.source import LOCAL_CLI, Source
 from keryx.domain.turn import StepEffect, TurnId, moves_last_activity
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
@@ -22,6 +23,7 @@ from keryx.transactions.append_message import Appended, append_held
 from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.keep_blobs import keep_text
+from keryx.transactions.where_said import where_said
 
 UNDECLARED: StepEffect = "once"
 """What a call is taken for whose effect nobody stated: it is never run twice."""
@@ -131,7 +133,8 @@ def ask_approval(
 ) -> int:
     """Ask the turn's person about a call, let go of the session, and wait; returns the approval's id.
 
-    A question that is a text is put as it is, and no lasting yes can be given to it.
+    It is asked on every surface that shows the conversation, and the first answer counts. A question that is a text
+    is put as it is, and no lasting yes can be given to it.
     """
     turn = hold_turn(tx, lease, turn_id=turn_id)
     turns.get_step(tx, turn_id=turn_id, call_id=call_id)
@@ -150,18 +153,27 @@ def ask_approval(
     )
     told = question if isinstance(question, str) else question.told(approval_id, expires_at=expires_at)
     turns.wait(tx, turn_id)
-    asked = outbox.add_delivery(
-        tx,
-        address=Address.of(turn.origin),
-        kind="question",
-        parts=(TextPart(text=told),),
-        idempotency_key=ids.token(),
-        session_id=lease.session_id,
-        turn_id=turn_id,
-        reply_to=turn.origin.message_id,
-    )
+    _put(tx, turn, turn.origin, told, ids=ids)
     leases.release_lease(tx, lease)
-    feed.add_event(tx, lease.session_id, "delivery", asked)
     feed.add_event(tx, lease.session_id, "approval", approval_id)
     feed.add_event(tx, lease.session_id, "turn", turn_id)
     return approval_id
+
+
+def _put(tx: Tx, turn: turns.Turn, origin: Source, question: str, *, ids: Ids) -> None:
+    """Queue a question for where its turn was asked, and for every attached surface."""
+    asked_at = Address.of(origin)
+    for address in where_said(tx, turn):
+        if address != asked_at and address.platform == LOCAL_CLI.platform:
+            continue  # a terminal shows what waits for an answer by itself, and nothing that has one
+        asked = outbox.add_delivery(
+            tx,
+            address=address,
+            kind="question",
+            parts=(TextPart(text=question),),
+            idempotency_key=ids.token(),
+            session_id=turn.session_id,
+            turn_id=turn.id,
+            reply_to=origin.message_id if address == asked_at else None,
+        )
+        feed.add_event(tx, turn.session_id, "delivery", asked)

@@ -1,6 +1,6 @@
 """Which session a surface shows: ``/new``, ``/resume``, ``/attach`` and ``/detach`` point its key elsewhere.
 
-A session closes when no key points to it any more. A surface only ever shows what was said to the same audience, so
+A session closes when no key points to it any more. A surface only ever shows what was said to the same people, so
 that nothing said in private is heard in a group, or the other way round.
 """
 
@@ -63,7 +63,7 @@ def resume(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | Switch
     Raises ``NotFound`` for a session the person may not see, or that lies in the bin.
     """
     session = _get_switchable(tx, surface, session_id)
-    if session.audience_id != _audience(tx, surface):
+    if session.audience_id not in list_audiences(tx, surface):
         return SwitchRefused(reason="audience")
     if sessions.reopen_session(tx, session_id):
         feed.add_event(tx, session_id, "session.opened")
@@ -75,7 +75,7 @@ def resume(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | Switch
 def attach(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | SwitchRefused:
     """Join a surface to a session that is held elsewhere, which gets a copy of every answer from then on."""
     session = _get_switchable(tx, surface, session_id)
-    if session.audience_id != _audience(tx, surface):
+    if session.audience_id not in list_audiences(tx, surface):
         return SwitchRefused(reason="audience")
     if not keys.list_keys(tx, session_id):
         return SwitchRefused(reason="closed")
@@ -90,6 +90,13 @@ def detach(tx: Tx, ids: Ids, surface: Surface) -> Switched | SwitchRefused:
     return start_new(tx, ids, surface)
 
 
+def list_audiences(tx: Tx, surface: Surface) -> list[int]:
+    """Return to whom a session was said that may be shown here: to the chat; in private, to the person alone."""
+    if surface.source.chat_type == "dm":
+        return people.list_private_audiences(tx, surface.person.id)
+    return [people.ensure_audience(tx, audience_of(surface.source, surface.person.id))]
+
+
 def _get_switchable(tx: Tx, surface: Surface, session_id: SessionId) -> sessions.SessionRecord:
     current = keys.find_key(tx, surface.key)
     # Locked in the order of their ids, so that two surfaces that change places wait for each other.
@@ -101,13 +108,9 @@ def _get_switchable(tx: Tx, surface: Surface, session_id: SessionId) -> sessions
     return session
 
 
-def _audience(tx: Tx, surface: Surface) -> int:
-    return people.ensure_audience(tx, audience_of(surface.source, surface.person.id))
-
-
 def _point(tx: Tx, surface: Surface, session_id: SessionId, *, reason: str) -> Switched:
     current = keys.find_key(tx, surface.key)
-    audience_id = _audience(tx, surface)
+    audience_id = sessions.get_session(tx, session_id).audience_id
     keys.point_key(tx, surface.key, session_id=session_id, source=surface.source, audience_id=audience_id)
     feed.add_event(tx, session_id, "session.changed")
     if current is None or current.session_id == session_id or keys.list_keys(tx, current.session_id):

@@ -20,6 +20,7 @@ from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.store.database import Tx
 from keryx.store.tables import access
 from keryx.transactions.command_handlers import (
+    admission,
     approvals,
     conversations,
     duties,
@@ -105,8 +106,8 @@ _HANDLERS: Final[dict[str, Handler]] = {
     "deny": approvals.deny,
     "attach": conversations.attach_conversation,
     "detach": conversations.detach_conversation,
-    "link": duties.link,
-    "pair": duties.pair,
+    "link": admission.link,
+    "pair": admission.pair,
     "memory": memory.memory,
     "project": settings.project,
     "help": show_help,

@@ -6,6 +6,7 @@ from keryx.domain.cover import Cover
 from keryx.domain.message import Message
 from keryx.domain.prompt import ContextFacts
 from keryx.domain.settings import decode_personality
+from keryx.domain.source import Source
 from keryx.store.database import ReadTx
 from keryx.store.tables import homes, sessions
 from keryx.views.memories import recall_memories
@@ -24,10 +25,12 @@ def show_context(
     person_id: int,
     platforms: frozenset[str] = frozenset(),
     said: str | None = None,
+    source: Source | None = None,
 ) -> ContextFacts:
     """Return the facts for a session's next turn; ``platforms`` are those connected now.
 
-    ``said`` is what a person said last, by which notes are recalled; where it is None, it is looked up.
+    ``said`` is what a person said last, by which notes are recalled; where it is None, it is looked up. ``source`` is
+    who speaks now, and where; without one, it is where the session was opened.
     """
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     channels = {
@@ -37,7 +40,7 @@ def show_context(
         said = last_said(list_transcript(tx, session_id, person_id=person_id, last=LOOKED_BACK))
     personality = None if session.personality is None else decode_personality(session.personality).text
     return ContextFacts(
-        source=session.source,
+        source=session.source if source is None else source,
         session_id=session.id,
         started_at=session.started_at,
         title=session.title,

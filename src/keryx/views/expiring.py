@@ -6,7 +6,7 @@ What it costs depends on how many are due, never on how many are stored: each po
 from collections.abc import Iterator
 from itertools import islice
 
-from keryx.domain.reset import FlushWindow, ResetPolicies, flush_wanted, flush_window
+from keryx.domain.reset import FlushWindow, ResetPolicies, counted_from, flush_wanted, flush_window
 from keryx.domain.session import SessionId
 from keryx.store.database import ReadTx
 from keryx.store.tables import inbox, keys, sessions
@@ -28,13 +28,19 @@ def list_expiring(tx: ReadTx, policies: ResetPolicies) -> list[SessionId]:
 
 
 def _in_window(tx: ReadTx, window: FlushWindow, policies: ResetPolicies) -> Iterator[SessionId]:
-    """Yield what expires by one policy; sessions that follow another, last active at that time, are passed over."""
-    page: list[sessions.Unflushed] = [sessions.Unflushed(id="", last_active_at=window.after + 1)]
-    while page:
-        page = sessions.list_unflushed(tx, after=page[-1], until_at=window.until, limit=PAGE)
-        yield from (SessionId(each.id) for each in page if _is_wanted(tx, each, policies))
+    """Yield what expires by one policy; sessions that follow another, quiet since that time, are passed over."""
+    for list_page in (sessions.list_unflushed, sessions.list_unflushed_again):
+        page = [sessions.Unflushed(id="", quiet_since=window.after + 1)]
+        while page:
+            page = list_page(tx, after=page[-1], until_at=window.until, limit=PAGE)
+            yield from (SessionId(each.id) for each in page if _is_wanted(tx, each, policies))
 
 
 def _is_wanted(tx: ReadTx, session: sessions.Unflushed, policies: ResetPolicies) -> bool:
-    surfaces = [key.source for key in keys.list_keys(tx, session.id)]
-    return flush_wanted(policies, surfaces, last_active_at=session.last_active_at, now=tx.now)
+    surfaces = keys.list_keys(tx, session.id)
+    return flush_wanted(
+        policies,
+        [key.source for key in surfaces],
+        last_active_at=counted_from(session.quiet_since, shown_since=[key.since_at for key in surfaces]),
+        now=tx.now,
+    )

@@ -81,7 +81,13 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
     source = session.source if turn.origin is None else turn.origin
     messages = tuple(model_messages(tx, turn.session_id, person_id=session.owner_id))
     context = show_context(
-        tx, turn.session_id, person_id=session.owner_id, platforms=platforms, said=last_said(messages)
+        tx,
+        turn.session_id,
+        person_id=session.owner_id,
+        platforms=platforms,
+        said=last_said(messages),
+        # Where a schedule was made nobody speaks now.
+        source=None if turn.purpose == "schedule" else turn.origin,
     )
     made = {
         part.call_id: part

@@ -1,5 +1,6 @@
 """Who may speak, use and see; pairing codes and their limits; audiences."""
 
+from string import ascii_uppercase, digits
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from keryx.domain.access import (
 from keryx.domain.person import Person, PersonId, Role
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import InvalidValue
-from keryx.ids import Ids
+from keryx.ids import PAIRING_ALPHABET, Ids
 
 NOW = 1_800_000_000 * SECOND
 ANA, BEN = PersonId(1), PersonId(2)
@@ -127,8 +128,12 @@ def test_every_code_we_make_is_read_back_however_it_is_typed(seed: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "ABCDEFG", "ABCDEFGHJ", "ABCDEFG0", "ABCDEFGI", "ABCDEFGß"])
 def test_what_is_no_code_is_refused(text: str) -> None:
-    with pytest.raises(InvalidValue, match="pairing code"):
+    with pytest.raises(InvalidValue, match="no I, L and O, and digits but no 0 and 1"):
         parse_pairing_code(text)
+
+
+def test_who_mistypes_a_code_is_told_all_characters_that_are_in_none() -> None:
+    assert set(ascii_uppercase + digits) - set(PAIRING_ALPHABET) == set("ILO01")
 
 
 def test_a_fourth_pending_code_is_not_given_out() -> None:

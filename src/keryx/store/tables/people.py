@@ -76,6 +76,11 @@ def list_audiences(tx: ReadTx, person_id: int) -> list[int]:
     return [audience_id for (audience_id,) in tx.rows("people.list_audiences", person_id=person_id)]
 
 
+def list_private_audiences(tx: ReadTx, person_id: int) -> list[int]:
+    """Return the audiences that are this person alone; after a link there are several."""
+    return [audience_id for (audience_id,) in tx.rows("people.list_private_audiences", person_id=person_id)]
+
+
 def mark_welcomed(tx: Tx, person_id: int) -> bool:
     """Note that somebody was greeted; say whether that is new."""
     return tx.run("people.mark_welcomed", person_id=person_id) == 1

@@ -47,6 +47,12 @@ SELECT 1 FROM audience_members WHERE person_id = :person_id AND audience_id = :a
 -- Everything a person may see is said to one of these.
 SELECT audience_id FROM audience_members WHERE person_id = :person_id ORDER BY audience_id
 
+-- name: people.list_private_audiences
+-- What was said to a person alone, under this or, since linked, another name.
+SELECT m.audience_id FROM audience_members m JOIN audiences a ON a.id = m.audience_id
+WHERE m.person_id = :person_id AND a.key LIKE 'person:%'
+ORDER BY m.audience_id
+
 -- name: people.next_feed_no
 -- The next number of a person's own stream.
 UPDATE people SET feed_no = feed_no + 1 WHERE id = :person_id RETURNING feed_no

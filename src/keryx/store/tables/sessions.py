@@ -72,7 +72,7 @@ class Unflushed(NamedTuple):
     """A session with messages that memory has not been asked about; where the next page begins."""
 
     id: str
-    last_active_at: Micros
+    quiet_since: Micros
 
 
 class Place(NamedTuple):
@@ -206,11 +206,16 @@ def set_display_name(tx: Tx, session_id: str, display_name: str) -> bool:
 
 def list_unflushed(tx: ReadTx, *, after: Unflushed, until_at: Micros, limit: int) -> list[Unflushed]:
     """Return open, quiet sessions with messages that are not flushed, by last activity, later than ``after``."""
-    rows = tx.rows(
-        "sessions.list_unflushed",
-        after_at=after.last_active_at,
-        after_id=after.id,
-        until_at=until_at,
-        limit=limit,
-    )
+    return _unflushed(tx, "sessions.list_unflushed", after=after, until_at=until_at, limit=limit)
+
+
+def list_unflushed_again(tx: ReadTx, *, after: Unflushed, until_at: Micros, limit: int) -> list[Unflushed]:
+    """Return the same of sessions taken up again after what was said last, by when that was."""
+    return _unflushed(tx, "sessions.list_unflushed_again", after=after, until_at=until_at, limit=limit)
+
+
+def _unflushed(
+    tx: ReadTx, statement: str, *, after: Unflushed, until_at: Micros, limit: int
+) -> list[Unflushed]:
+    rows = tx.rows(statement, after_at=after.quiet_since, after_id=after.id, until_at=until_at, limit=limit)
     return [Unflushed._make(row) for row in rows]

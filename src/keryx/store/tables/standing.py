@@ -5,6 +5,7 @@ from typing import NamedTuple
 from keryx.clock import Micros
 from keryx.domain.inbox import Fate, InboxState
 from keryx.domain.outbox import DeliveryState
+from keryx.domain.person import PersonId, Role
 from keryx.domain.process import ProcessState
 from keryx.domain.session import SessionId, SessionState
 from keryx.domain.source import Source
@@ -102,6 +103,16 @@ class Request(NamedTuple):
     asked_at: Micros
 
 
+class ListedPerson(NamedTuple):
+    """Somebody who is let in, and the platforms on which they are known."""
+
+    id: PersonId
+    name: str
+    role: Role
+    blocked_at: Micros | None
+    platforms: tuple[str, ...]
+
+
 def list_sessions(tx: ReadTx, *, audience_id: int, limit: int) -> list[ListedSession]:
     """Return what was said to an audience lately, pinned first, then by last activity."""
     return [
@@ -148,3 +159,13 @@ def list_schedules(tx: ReadTx, *, owner_id: int) -> list[ListedSchedule]:
 def list_requests(tx: ReadTx) -> list[Request]:
     """Return the strangers who wait to be let in, oldest first."""
     return [Request._make(row) for row in tx.rows("standing.list_requests")]
+
+
+def list_people(tx: ReadTx) -> list[ListedPerson]:
+    """Return the owner and everybody who was let in, oldest first; who was linked to another is that other."""
+    people: dict[PersonId, ListedPerson] = {}
+    for person_id, name, role, blocked_at, platform in tx.rows("standing.list_people"):
+        person = people.setdefault(person_id, ListedPerson(person_id, name, role, blocked_at, ()))
+        if platform is not None and platform not in person.platforms:
+            people[person_id] = person._replace(platforms=(*person.platforms, platform))
+    return list(people.values())

@@ -52,3 +52,10 @@ ORDER BY id
 SELECT id, platform, user_name, user_id, asked_at FROM pairings
 WHERE kind = 'pairing' AND state = 'pending' AND expires_at > :now
 ORDER BY id
+
+-- name: standing.list_people
+-- The owner, and everybody whom a platform knows, with one row for each of their accounts.
+SELECT p.id, p.name, p.role, p.blocked_at, i.platform
+FROM people p LEFT JOIN identities i ON i.person_id = p.id
+WHERE i.person_id IS NOT NULL OR p.role = 'owner'
+ORDER BY p.id, i.platform

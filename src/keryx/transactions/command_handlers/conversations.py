@@ -1,10 +1,9 @@
 """``/new``, ``/resume``, ``/sessions``, ``/attach``, ``/detach``, ``/fork``: which conversation a place shows."""
 
-from keryx.domain.access import audience_of
 from keryx.domain.session import SessionId
 from keryx.domain.title import titled
 from keryx.store.database import Tx
-from keryx.store.tables import people, standing
+from keryx.store.tables import standing
 from keryx.transactions.branch_session import fork
 from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ago, say, shortly
 from keryx.transactions.resume_session import (
@@ -13,6 +12,7 @@ from keryx.transactions.resume_session import (
     SwitchRefused,
     attach,
     detach,
+    list_audiences,
     resume,
     start_new,
 )
@@ -39,7 +39,7 @@ def new(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 
 def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """List the conversations with this audience, with the numbers ``/resume`` takes."""
+    """List the conversations with who reads this chat, with the numbers ``/resume`` takes."""
     listed = _listed(tx, context, LISTED)
     if not listed:
         return say(context, "There are no conversations yet.")
@@ -98,8 +98,13 @@ def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply:
 
 
 def _listed(tx: Tx, context: CommandContext, limit: int) -> list[standing.ListedSession]:
-    audience_id = people.ensure_audience(tx, audience_of(context.source, context.person.id))
-    return standing.list_sessions(tx, audience_id=audience_id, limit=limit)
+    listed = [
+        session
+        for audience_id in list_audiences(tx, context.surface)
+        for session in standing.list_sessions(tx, audience_id=audience_id, limit=limit)
+    ]
+    listed.sort(key=lambda each: (each.pinned_at is not None, each.last_active_at, each.id), reverse=True)
+    return listed[:limit]
 
 
 def _choose(tx: Tx, context: CommandContext, wanted: str) -> standing.ListedSession | str:

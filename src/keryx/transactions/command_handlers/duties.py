@@ -1,42 +1,23 @@
-"""``/schedule``, ``/sethome``, ``/link``, ``/pair``: what people allow and arrange."""
+"""``/schedule`` and ``/sethome``: what people arrange."""
 
-from keryx.domain.access import parse_pairing_code
 from keryx.domain.message import TextPart
 from keryx.domain.route import ORIGIN, Address
 from keryx.domain.schedule_plan import NAME_CHARACTERS_MAX, SchedulePlan
 from keryx.domain.zone import datetime_of, zone_of
 from keryx.store.database import Tx
-from keryx.store.tables import feed, outbox, standing
+from keryx.store.tables import standing
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
-    ago,
     number_of,
     say,
     shortly,
     span,
 )
-from keryx.transactions.link_accounts import (
-    AlreadyLinked,
-    LinkBlocked,
-    Linked,
-    WrongWay,
-    enter_link,
-    offer_link,
-)
 from keryx.transactions.manage_access import set_home
 from keryx.transactions.manage_schedule import HasEnded, NameTaken, create_schedule, end_schedule
-from keryx.transactions.pair_stranger import (
-    NoSuchRequest,
-    PairingApproved,
-    WrongCode,
-    approve_pairing,
-    deny_pairing,
-)
 
 ADD_USAGE = "Write it like /schedule add every 2h | look at the mail"
-NO_REQUEST = "No such request waits: it was answered, or its hour is over."
-PAIR_USAGE = "/pair approve <number or code> lets one in, /pair deny <number> does not."
 
 
 def schedule(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
@@ -107,85 +88,3 @@ def sethome(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Make this chat the platform's home channel."""
     set_home(tx, context.source, by=context.person.id)
     return say(context, f"This chat is now the home channel of {context.source.platform}.")
-
-
-def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Prove that two accounts are the same person: a code from here, entered there."""
-    if context.source.chat_type != "dm":
-        return say(context, "Others read this chat: use /link in a direct message.")
-    if not arguments:
-        offered = offer_link(tx, context.ids, source=context.source, person_id=context.person.id)
-        return say(
-            context,
-            f"Your code is {offered.code}. Send /link {offered.code} from your other account within "
-            f"{span(offered.expires_at - tx.now)}; that account then is yours too.",
-        )
-    match enter_link(tx, arguments, source=context.source, person_id=context.person.id):
-        case Linked(person=person, source=source):
-            return say(context, f"This account and {source.describe()} are both {person.name} now.")
-        case AlreadyLinked():
-            return say(context, "Both accounts were yours already.")
-        case WrongWay():
-            return say(context, "You may do more here than there: get a code here and enter it there.")
-        case LinkBlocked():
-            return say(context, "One of the two accounts may not speak, so nothing was linked.")
-        case wrong:
-            return say(context, _wrong_code(wrong, now=tx.now))
-
-
-def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Answer strangers who ask in."""
-    word, _, rest = arguments.partition(" ")
-    rest = rest.strip()
-    match word.lower():
-        case "":
-            return say(context, _requests(standing.list_requests(tx), now=tx.now))
-        case "approve" if rest:
-            return _approve_pairing(tx, context, rest)
-        case "deny" if number_of(rest) is not None:
-            return _deny_pairing(tx, context, int(rest))
-        case _:
-            return say(context, PAIR_USAGE)
-
-
-def _requests(waiting: list[standing.Request], *, now: int) -> str:
-    if not waiting:
-        return "Nobody asks to be let in."
-    lines = [
-        f"{request.id}. {shortly(request.user_name or request.user_id)} on {request.platform}, "
-        f"{ago(request.asked_at, now=now)}"
-        for request in waiting
-    ]
-    return "\n".join([*lines, PAIR_USAGE])
-
-
-def _approve_pairing(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
-    number = number_of(text)
-    request = parse_pairing_code(text) if number is None else number
-    match approve_pairing(tx, request, by=context.person.id):
-        case PairingApproved(person=person, pairing=pairing):
-            delivery_id = outbox.add_delivery(
-                tx,
-                address=Address.of(pairing.source),
-                kind="pairing",
-                parts=(TextPart(text="You are let in. Say hello, or /help to see what I can do."),),
-                idempotency_key=context.ids.token(),
-            )
-            feed.add_personal_event(tx, person.id, "delivery", delivery_id)
-            return say(context, f"{person.name} is let in as a {person.role}.")
-        case NoSuchRequest():
-            return say(context, NO_REQUEST)
-        case wrong:
-            return say(context, _wrong_code(wrong, now=tx.now))
-
-
-def _deny_pairing(tx: Tx, context: CommandContext, number: int) -> CommandOutcome:
-    if isinstance(deny_pairing(tx, number, by=context.person.id), NoSuchRequest):
-        return say(context, NO_REQUEST)
-    return say(context, "That stranger stays outside.")
-
-
-def _wrong_code(wrong: WrongCode, *, now: int) -> str:
-    if wrong.locked_until is None:
-        return "That code is not good: check it, or get a new one."
-    return f"Too many wrong codes: try again in {span(wrong.locked_until - now)}."

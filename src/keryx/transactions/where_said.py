@@ -1,0 +1,32 @@
+"""Where what a turn says is said: where it was asked, and on every surface that shows its conversation."""
+
+from collections.abc import Sequence
+
+from keryx.domain.outbox import DeliveryKind
+from keryx.domain.route import Address
+from keryx.store.database import ReadTx
+from keryx.store.tables import keys, turns
+
+
+def where_said(
+    tx: ReadTx, turn: turns.Turn, *, to: Sequence[Address] | None = None
+) -> dict[Address, DeliveryKind]:
+    """Return the addresses with what is said there: the reply where it was asked, a copy on attached surfaces.
+
+    With ``to``, a route already resolved, it is said there instead. What nobody asked for, as by a turn that keeps
+    house, is said nowhere.
+    """
+    kind: DeliveryKind = "scheduled" if turn.purpose == "schedule" else "reply"
+    kinds: dict[Address, DeliveryKind] = dict.fromkeys(to or (), kind)
+    if to is None and turn.origin is not None:
+        kinds[Address.of(turn.origin)] = kind
+        for surface in keys.list_keys(tx, turn.session_id):
+            if _names_place(surface.key):
+                kinds.setdefault(Address.of(surface.source), "copy")
+    return kinds
+
+
+def _names_place(key: str) -> bool:
+    """Say whether a key stands for one chat; a person's, or a whole platform's, is no surface to send a copy to."""
+    _agent, _profile, _surface, _kind, *parts = key.split(":")
+    return bool(parts)
