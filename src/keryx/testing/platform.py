@@ -52,6 +52,8 @@ class FakePlatform:
     acknowledged: list[str] = field(default_factory=list)
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
     """Asked before every send and edit: what goes wrong with it, if anything."""
+    limit: Micros = 5 * SECOND
+    """How long it wants to be left alone when it says that there is too much."""
     _waiting: dict[int, Update] = field(default_factory=dict)
     """What is not acknowledged, in order, by a number of its own: the same update may be there twice."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
@@ -141,6 +143,8 @@ class FakePlatform:
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
         """Show a message, or change one."""
         trouble = self.before_send(outgoing)
+        if trouble == "limit":
+            return Rejected(reason="too many", retry_after=self.limit)
         if trouble is not None and trouble != "lose the receipt":
             return _TROUBLES[trouble]
         if message_id is not None and not self.capabilities.edits:
@@ -169,11 +173,9 @@ class FakePlatform:
         return Unknown() if trouble else Sent(message_id=shown.id)
 
 
-LIMIT: Micros = SECOND
 _TROUBLES: dict[Trouble, Outcome] = {
     "reject": Rejected(reason="try again"),
     "lose the message": Unknown(),
-    "limit": Rejected(reason="too many", retry_after=LIMIT),
     "refuse for good": Rejected(reason="not like this", permanent=True),
     "dead": Rejected(reason="the chat is gone", dead_address=True),
 }
