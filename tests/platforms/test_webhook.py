@@ -31,17 +31,20 @@ from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter, Malformed, MediaPiece, Outgoing, TextPiece, Update
 from keryx.platforms.webhook.adapter import (
     ANSWER_BYTES_MAX,
-    BODY_BYTES_MAX,
     CONNECTIONS_MAX,
     WAITING_MAX,
     WebhookAdapter,
     WebhookSettings,
 )
+from keryx.platforms.webhook.request import BODY_BYTES_MAX
 from keryx.platforms.webhook.wire import Problem, Secret, media_text, outcome_of, parse, render
+from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.store.tables import people
 from keryx.testing.adapter_contract import AdapterContract, Fault, texts
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Toolbox
+from keryx.transactions.pair_stranger import approve_pairing
 from tests.flow.running import Actor, let_in, until
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of 24 bytes ...").decode()
@@ -760,15 +763,16 @@ def test_settings_that_cannot_work_are_refused() -> None:
         endpoint(callback="example.org")
 
 
-async def test_a_program_is_answered_at_its_callback_once(
-    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
-) -> None:
-    database = open_database(str(tmp_path / "keryx.db"))
-    await let_in(database, FakePlatform(name="webhook"), "ana")
+@asynccontextmanager
+async def gateway_at(
+    path: Path, receiver: Receiver, settings: Settings
+) -> AsyncIterator[tuple[Database, WebhookAdapter]]:
+    """A gateway at work on the webhook platform, on which nobody is known yet."""
+    database = open_database(str(path / "keryx.db"))
     adapter = WebhookAdapter(endpoint(callback=receiver.url))
     desk = Desk(
         database=database,
-        settings=Settings(),
+        settings=settings,
         ids=Ids(),
         clock=SystemClock(),
         holder="node-1",
@@ -778,13 +782,47 @@ async def test_a_program_is_answered_at_its_callback_once(
     await gateway.start()
     try:
         await until(lambda: adapter.url is not None)
+        yield database, adapter
+    finally:
+        await gateway.stop(seconds=1)
+        await database.close()
+
+
+async def test_a_program_is_answered_at_its_callback_once(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    async with gateway_at(tmp_path, receiver, Settings()) as (database, adapter):
+        await let_in(database, FakePlatform(name="webhook"), "ana")
         for _ in range(2):
             answer = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
             assert answer.status_code == 202
         garbled = await client.post(str(adapter.url), content=b"{", headers=signed(b"{", id="msg_2"))
         assert garbled.status_code == 400
         await until(lambda: bool(receiver.shown))
-    finally:
-        await gateway.stop(seconds=1)
-        await database.close()
     assert [said["text"] for said in receiver.shown.values()] == ["You said: hello"]
+
+
+async def test_a_message_of_somebody_who_is_not_let_in_is_not_taken(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    async with gateway_at(tmp_path, receiver, Settings()) as (_, adapter):
+        for _ in range(2):
+            answer = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+            assert (answer.status_code, answer.json()["code"]) == (403, "sender_refused")
+            assert "/link" in answer.json()["detail"]
+    assert not receiver.shown
+
+
+async def test_a_message_that_was_refused_is_taken_once_its_author_is_let_in(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    pairing = Settings(pairing_platforms=frozenset({"webhook"}))
+    async with gateway_at(tmp_path, receiver, pairing) as (database, adapter):
+        refused = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+        assert (refused.status_code, refused.json()["code"]) == (403, "pairing_required")
+        await until(lambda: len(receiver.shown) == 1)
+        await database.write(lambda tx: approve_pairing(tx, 1, by=people.ensure_owner(tx).id))
+        taken = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+        assert taken.status_code == 202
+        await until(lambda: "You said: hello" in [said["text"] for said in receiver.shown.values()])
+    assert "Your code is " in next(iter(receiver.shown.values()))["text"]

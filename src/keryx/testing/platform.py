@@ -11,6 +11,7 @@ from itertools import count
 from typing import Literal
 
 from keryx.clock import SECOND, Micros
+from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import Part, TextPart
@@ -50,6 +51,8 @@ class FakePlatform:
     shown: list[Shown] = field(default_factory=list)
     typing: list[Address] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """What it was told of authors who may not speak, by the refs of their messages."""
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
     """Asked before every send and edit: what goes wrong with it, if anything."""
     limit: Micros = 5 * SECOND
@@ -200,9 +203,11 @@ class FakeAdapter:
         while True:
             yield await self._service.next_update(self._given)
 
-    async def acknowledge(self, update: Update) -> None:
-        """Let the platform forget it."""
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
+        """Let the platform forget it; strangers are told nothing."""
         await asyncio.sleep(0)
+        if refused is not None:
+            self._service.refused.append(update.ref)
         self._service.acknowledge(update, self._given)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
