@@ -4,13 +4,23 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
+
+import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.clock import SECOND
+from keryx.clock import SECOND, SystemClock
+from keryx.config import Settings
 from keryx.domain.outbox import Outcome, Unknown
+from keryx.errors import NotConnected
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities, Outgoing, Update
 from keryx.store.database import Database
+from keryx.store.opening import open_database
 from keryx.testing.platform import FakeAdapter, FakePlatform, Trouble
+from keryx.tools.tool import Toolbox
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
 
 
@@ -174,6 +184,53 @@ async def test_an_adapter_that_breaks_may_have_sent_it(store: Database, platform
         platform.say("hello")
         await until(lambda: len(platform.shown) >= 1)
     assert adapter.broken == 1
+
+
+class UnreachableAdapter(FakeAdapter):
+    """Cannot be connected a few times."""
+
+    refusals = 4
+
+    async def connect(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise NotConnected("nobody is at home")
+
+
+@dataclass
+class QuickPace:
+    """Waits a hundredth of what it is told, and remembers how long the accounts were to wait."""
+
+    pauses: list[float] = field(default_factory=list)
+
+    async def sleep(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "keryx-fake":
+            self.pauses.append(seconds)
+        await asyncio.sleep(seconds / 100)
+
+
+async def test_what_cannot_be_connected_is_tried_again_after_growing_pauses_and_told_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = open_database(str(tmp_path / "keryx.db"))
+    platform, pace = FakePlatform(), QuickPace()
+    await let_in(database, platform, "ana")
+    desk = Desk(
+        database=database, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", pace=pace
+    )
+    gateway = Gateway(desk, Actor(), Toolbox([]), [UnreachableAdapter(platform)])
+    await gateway.start()
+    [account] = gateway.accounts
+    assert account.trouble == "nobody is at home"
+    platform.say("hello")
+    await until(lambda: platform.said_to("1") == ["You said: hello"])
+    await until(lambda: account.trouble is None)
+    await gateway.stop(seconds=1)
+    await database.close()
+    assert pace.pauses[:4] == [1.0, 2.0, 4.0, 8.0]
+    told = [record for record in caplog.records if "nobody is at home" in record.getMessage()]
+    assert [hasattr(record, "error") for record in told] == [False] * 4
 
 
 async def test_the_second_gateway_takes_the_account_when_the_first_lets_go(

@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -24,7 +25,7 @@ from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import MediaPart, TextPart
 from keryx.domain.route import Address
 from keryx.domain.source import Source
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, NotConnected
 from keryx.gateway.desk import Desk
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
@@ -682,9 +683,16 @@ async def test_programs_that_vanish_do_no_harm(client: httpx2.AsyncClient) -> No
 async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
     async with listening(endpoint()) as (_, _, url):
         other = WebhookAdapter(endpoint(port=httpx2.URL(url).port or 0))
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(NotConnected, match=r"webhook\.port \d+ is taken .*address in use"):
             await anext(other.receive())
         await other.close()
+
+
+async def test_a_host_that_is_not_ours_is_told_with_its_setting() -> None:
+    for host, reason in (("192.0.2.1", "Cannot assign"), ("no-such-host.invalid", "no such host")):
+        adapter = WebhookAdapter(replace(endpoint(), host=host))
+        with pytest.raises(NotConnected, match=rf"webhook\.host {host}: {reason}"):
+            await adapter.connect()
 
 
 async def test_receiving_again_takes_the_place_of_receiving_before() -> None:

@@ -11,6 +11,7 @@ from keryx.app import serve as run_gateway
 from keryx.cli.log_format import formatter_of
 from keryx.clock import SECOND, SystemClock
 from keryx.config import Configuration, LogFormat, LogLevel
+from keryx.gateway.supervisor import Account, Gateway
 from keryx.views.nodes import Nodes, show_nodes
 
 HISTORY = "history"
@@ -54,12 +55,17 @@ def serve(configuration: Configuration) -> int:
     """Run a gateway until Ctrl-C or SIGTERM; returns when everything is finished or handed back."""
     configure_logging(configuration.log.level, configuration.log.format)
 
-    def ready(system: System) -> None:
-        accounts = ", ".join(adapter.platform for adapter in system.adapters) or "no platform set up yet"
+    def ready(system: System, gateway: Gateway) -> None:
+        accounts = ", ".join(map(told_account, gateway.accounts)) or "no platform set up yet"
         print(f"keryx: ready as {system.desk.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True)
 
     asyncio.run(run_gateway(configuration, ready=ready))
     return 0
+
+
+def told_account(account: Account) -> str:
+    """Return an account as the line at the start names it."""
+    return account.name if account.trouble is None else f"{account.name} (not connected: {account.trouble})"
 
 
 def nodes(configuration: Configuration, *, as_json: bool) -> int:

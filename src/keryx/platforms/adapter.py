@@ -81,7 +81,10 @@ class Adapter(Protocol):
     capabilities: Capabilities
 
     async def connect(self) -> None:
-        """Begin to listen, or to be known to the platform, where that comes before receiving; raises if it cannot."""
+        """Begin to listen, or to be known to the platform, where that comes before receiving.
+
+        Raises ``NotConnected`` where that cannot be now; its words are logged, so nothing secret is in them.
+        """
 
     def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.

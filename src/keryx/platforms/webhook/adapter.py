@@ -5,7 +5,9 @@ again under the same id, which is why nothing is kept here.
 """
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from keryx.domain.access import Refused
 from keryx.domain.outbox import Outcome, Rejected, Unknown
 from keryx.domain.part import Part
 from keryx.domain.route import Address
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, NotConnected
 from keryx.platforms.adapter import Capabilities, Malformed, MediaPiece, Outgoing, Piece, TextPiece, Update
 from keryx.platforms.text import text_pieces
 from keryx.platforms.webhook.request import Request
@@ -225,8 +227,12 @@ class _Door:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen; raises ``OSError`` where the port is taken."""
-        self._server = await asyncio.start_server(self._connected, self._settings.host, self._settings.port)
+        """Listen; raises ``NotConnected`` where the port is taken, or the host is not ours."""
+        host, port = self._settings.host, self._settings.port
+        try:
+            self._server = await asyncio.start_server(self._connected, host, port)
+        except OSError as error:
+            raise NotConnected(_why_not(error, host=host, port=port)) from error
         host, port = self._server.sockets[0].getsockname()[:2]
         self.url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
@@ -309,6 +315,16 @@ class _Door:
             self.arrived.put_nowait(update)
         await asyncio.wait([waiting.answer], timeout=self._settings.store_seconds)
         return waiting.answer.result() if waiting.answer.done() else _NOT_STORED
+
+
+def _why_not(error: OSError, *, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"webhook.port {port} is taken on {host} (address in use): end the program that has it, "
+            "or set another port"
+        )
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "no such host"
+    return f"webhook.port {port} cannot be listened on at webhook.host {host}: {reason}"
 
 
 async def _read_out(response: httpx2.Response) -> None:
