@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -762,6 +763,37 @@ async def test_a_callback_that_cannot_be_called_is_told(
     assert isinstance(outcome, Rejected)
     assert words in outcome.reason
     assert outcome.permanent == permanent
+
+
+SENDS = """
+import asyncio, sys
+from keryx.cli.running import configure_logging
+from keryx.domain.route import Address
+from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.platforms.webhook.adapter import Secret, WebhookAdapter, WebhookSettings
+
+async def send():
+    adapter = WebhookAdapter(WebhookSettings(secrets=(Secret.parse(sys.argv[1]),), callback=sys.argv[2]))
+    to = Address(platform="webhook", chat_id="room")
+    print(await adapter.send(Outgoing(to=to, piece=TextPiece(text="hello"), key="k-0")))
+    await adapter.close()
+
+configure_logging("debug", "text")
+asyncio.run(send())
+"""
+
+
+async def test_a_secret_in_the_callback_reaches_no_log(receiver: Receiver) -> None:
+    # In a process of its own, because the log is the whole process's.
+    sending = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SENDS, SECRET, f"{receiver.url}?token=canary"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    told, logged = await sending.communicate()
+    assert told.decode() == "Sent(message_id='k-0')\n"
+    assert b"canary" not in logged
+    assert b"asyncio" in logged, "the log is written"
 
 
 def test_settings_that_cannot_work_are_refused() -> None:

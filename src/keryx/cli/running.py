@@ -14,6 +14,8 @@ from keryx.config import Configuration, LogFormat, LogLevel
 from keryx.gateway.supervisor import Account, Gateway
 from keryx.views.nodes import Nodes, show_nodes
 
+CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2")
+"""Loggers that tell every URL with all that is in it: addresses hold keys."""
 HISTORY = "history"
 """What was typed, in the profile's data folder."""
 
@@ -131,3 +133,5 @@ def _log_to_file(configuration: Configuration) -> None:
 def _set_up_log(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
     handler.setFormatter(formatter_of(form))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
