@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
+from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import Message, NewMessage, TextPart, text_of
 from keryx.domain.outbox import Outcome, Sent
@@ -124,7 +125,7 @@ class Service:
         while True:
             yield await self._queue.get()
 
-    async def acknowledge(self, update: Update) -> None:  # noqa: ARG002 - counted, whatever it is
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:  # noqa: ARG002 - counted
         self.acknowledged += 1
         self._look()
 

@@ -141,7 +141,10 @@ async def _watching(desk: Desk, background: Registry) -> AsyncIterator[None]:
 
 
 async def serve(
-    configuration: Configuration, *, ready: Callable[[System], None], answering: Answering | None = None
+    configuration: Configuration,
+    *,
+    ready: Callable[[System, Gateway], None],
+    answering: Answering | None = None,
 ) -> None:
     """Run a gateway until the process is asked to end; then finish or hand back what runs."""
     async with open_system(configuration, answering=answering) as system:
@@ -154,7 +157,7 @@ async def serve(
         for number in (signal.SIGTERM, signal.SIGINT):
             with suppress(NotImplementedError):  # where there are no signals, Ctrl-C raises
                 loop.add_signal_handler(number, ended.set)
-        ready(system)
+        ready(system, gateway)
         warming = asyncio.ensure_future(system.warm_up())
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(gateway.wait())]
         try:

@@ -11,6 +11,7 @@ promises. Each message says what was wrong, where, and what to do.
     ├── NotAllowed            this person may not do this
     ├── SessionBusy           another holder's turn runs in the session
     ├── LeaseLost             the lease was taken over; the holder's result is dropped
+    ├── NotConnected          a platform cannot be reached, or listened to
     └── StoreError
         ├── StoreUnavailable  the database cannot be reached, is full or locked; nothing was stored
         ├── StoreCorrupt      the file is damaged, or no database
@@ -41,6 +42,10 @@ class SessionBusy(KeryxError):
 
 class LeaseLost(KeryxError):
     """Somebody else holds the session now; nothing was written, and the work must be dropped."""
+
+
+class NotConnected(KeryxError):
+    """An account cannot be connected now; the message names the setting or the service that is in the way."""
 
 
 class StoreError(KeryxError):

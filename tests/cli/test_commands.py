@@ -4,8 +4,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,11 @@ from click.testing import CliRunner, Result
 from keryx.agents.guide import SETUP
 from keryx.app import System, make_adapters, open_system, serve
 from keryx.cli.commands import app
+from keryx.cli.running import told_account
 from keryx.config_load import load_config
 from keryx.errors import InvalidValue
+from keryx.gateway.supervisor import Account, Gateway
+from keryx.testing.platform import FakePlatform
 from tests.architecture.source import ROOT
 
 SECRET = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
@@ -81,7 +86,7 @@ async def test_a_gateway_serves_until_it_is_asked_to_end(surroundings: dict[str,
     up = asyncio.Event()
     systems: list[System] = []
 
-    def ready(system: System) -> None:
+    def ready(system: System, _gateway: Gateway) -> None:
         systems.append(system)
         up.set()
 
@@ -104,6 +109,36 @@ async def test_the_webhook_needs_its_secret(
     monkeypatch.setenv("KERYX_WEBHOOK_SECRET", SECRET)
     async with open_system(load_config()) as system:
         assert [adapter.platform for adapter in system.adapters] == ["webhook"]
+
+
+def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "src"),
+            "KERYX_WEBHOOK_ENABLED": "true",
+            "KERYX_WEBHOOK_SECRET": SECRET,
+            "KERYX_WEBHOOK_PORT": str(port),
+            **home,
+        }
+        command = [sys.executable, "-m", "keryx", "serve"]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as gateway:
+            assert gateway.stderr is not None
+            told = list(takewhile(lambda line: "keryx: ready as" not in line, gateway.stderr))
+            gateway.terminate()
+            rest = gateway.stderr.read()
+    assert f"webhook is not connected: webhook.port {port} is taken" in "".join(told)
+    assert "Traceback" not in "".join(told) + rest
+    assert 'File "' not in "".join(told) + rest
+
+
+def test_what_is_not_connected_is_named_so_at_the_start() -> None:
+    account = Account(FakePlatform(account="b2").adapter())
+    account.settle("the port is taken")
+    assert told_account(account) == "fake@b2 (not connected: the port is taken)"
+    account.settle(None)
+    assert told_account(account) == "fake@b2"
 
 
 def test_a_gateway_that_is_killed_leaves_nothing_behind(home: dict[str, str]) -> None:

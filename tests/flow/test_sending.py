@@ -1,14 +1,26 @@
 """Sending under trouble: limits, refusals, dead addresses, lost receipts, adapters that break, two gateways."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.clock import SECOND
+from keryx.clock import SECOND, SystemClock
+from keryx.config import Settings
 from keryx.domain.outbox import Outcome, Unknown
+from keryx.errors import NotConnected
+from keryx.gateway.desk import Desk
+from keryx.gateway.supervisor import Gateway
+from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities, Outgoing, Update
 from keryx.store.database import Database
+from keryx.store.opening import open_database
 from keryx.testing.platform import FakeAdapter, FakePlatform, Trouble
+from keryx.tools.tool import Toolbox
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
 
 
@@ -48,12 +60,78 @@ async def test_a_dead_address_lives_again_when_somebody_speaks_there(
 
 async def test_a_limit_of_the_platform_is_obeyed(store: Database, platform: FakePlatform) -> None:
     troubles: list[Trouble | None] = ["limit", None]
+    platform.limit = SECOND
     platform.before_send = lambda _: troubles.pop(0) if troubles else None
     began = asyncio.get_running_loop().time()
     async with running(store, platform, Actor()):
         platform.say("hello")
         await until(lambda: len(platform.shown) == 1)
     assert asyncio.get_running_loop().time() - began >= 1
+
+
+@dataclass
+class Counter:
+    """A platform's end of the line: what it does with each message in turn, and when each came."""
+
+    troubles: list[Trouble | None]
+    came: list[float] = field(default_factory=list)
+
+    def take(self, _: Outgoing) -> Trouble | None:
+        self.came.append(asyncio.get_running_loop().time())
+        return self.troubles.pop(0) if self.troubles else None
+
+    @property
+    def pauses(self) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self.came)]
+
+
+async def growing_platform(store: Database, counter: Counter) -> FakePlatform:
+    """A platform on which answers are watched growing, ten times a second."""
+    can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10)
+    platform = FakePlatform(capabilities=can, limit=3 * SECOND // 2, before_send=counter.take)
+    await let_in(store, platform, "ana")
+    return platform
+
+
+def speaking_until(enough: Callable[[], bool]) -> Actor:
+    """An agent that says more and more."""
+
+    async def speak(brief: Brief, stage: Stage) -> Answer:
+        while not enough():
+            await stage.say("word after word after word, ")
+            await asyncio.sleep(0.02)
+        return said("the end")
+
+    return Actor(speak)
+
+
+async def test_an_answer_that_grows_waits_as_long_as_the_platform_says(store: Database) -> None:
+    counter = Counter(["limit", None, "limit"])
+    platform = await growing_platform(store, counter)
+    async with running(store, platform, speaking_until(lambda: len(counter.came) >= 4)):
+        platform.say("speak")
+        await until(lambda: platform.said_to("1") == ["the end"])
+    assert counter.pauses[0] >= 1.5, "the first form was limited"
+    assert counter.pauses[2] >= 1.5, "a change was limited"
+
+
+async def test_an_answer_waits_out_the_limit_that_its_preview_met(store: Database) -> None:
+    counter = Counter([None, "limit"])
+    platform = await growing_platform(store, counter)
+    async with running(store, platform, speaking_until(lambda: len(counter.came) >= 2)):
+        platform.say("speak")
+        await until(lambda: platform.said_to("1") == ["the end"])
+    assert len(counter.came) == 3
+    assert counter.pauses[1] >= 1.5
+
+
+async def test_a_preview_that_is_refused_is_tried_again_after_growing_pauses(store: Database) -> None:
+    counter = Counter(["reject"])
+    platform = await growing_platform(store, counter)
+    async with running(store, platform, speaking_until(lambda: len(counter.came) >= 2)):
+        platform.say("speak")
+        await until(lambda: platform.said_to("1") == ["the end"])
+    assert counter.pauses[0] >= 2
 
 
 async def test_a_change_without_a_receipt_is_made_again_unmarked(store: Database) -> None:
@@ -106,6 +184,53 @@ async def test_an_adapter_that_breaks_may_have_sent_it(store: Database, platform
         platform.say("hello")
         await until(lambda: len(platform.shown) >= 1)
     assert adapter.broken == 1
+
+
+class UnreachableAdapter(FakeAdapter):
+    """Cannot be connected a few times."""
+
+    refusals = 4
+
+    async def connect(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise NotConnected("nobody is at home")
+
+
+@dataclass
+class QuickPace:
+    """Waits a hundredth of what it is told, and remembers how long the accounts were to wait."""
+
+    pauses: list[float] = field(default_factory=list)
+
+    async def sleep(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "keryx-fake":
+            self.pauses.append(seconds)
+        await asyncio.sleep(seconds / 100)
+
+
+async def test_what_cannot_be_connected_is_tried_again_after_growing_pauses_and_told_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = open_database(str(tmp_path / "keryx.db"))
+    platform, pace = FakePlatform(), QuickPace()
+    await let_in(database, platform, "ana")
+    desk = Desk(
+        database=database, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", pace=pace
+    )
+    gateway = Gateway(desk, Actor(), Toolbox([]), [UnreachableAdapter(platform)])
+    await gateway.start()
+    [account] = gateway.accounts
+    assert account.trouble == "nobody is at home"
+    platform.say("hello")
+    await until(lambda: platform.said_to("1") == ["You said: hello"])
+    await until(lambda: account.trouble is None)
+    await gateway.stop(seconds=1)
+    await database.close()
+    assert pace.pauses[:4] == [1.0, 2.0, 4.0, 8.0]
+    told = [record for record in caplog.records if "nobody is at home" in record.getMessage()]
+    assert [hasattr(record, "error") for record in told] == [False] * 4
 
 
 async def test_the_second_gateway_takes_the_account_when_the_first_lets_go(

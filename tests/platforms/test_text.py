@@ -179,6 +179,84 @@ def test_cuts_fall_where_a_reader_pauses(text: str, pieces: list[str]) -> None:
     assert [piece.rstrip() for piece in cut_text(text, text_max=25)] == pieces
 
 
+WHOLES = [
+    "[a link with words](https://example.org/a_(b)_c)",
+    "![a picture](https://example.org/a.png)",
+    '[titled](https://example.org "a title")',
+    "`code with blanks`",
+    "``code with ` in it``",
+    "**bold words that are strong**",
+    "*words that lean*",
+    "_words that lean too_",
+    "~~words struck out~~",
+    "**bold with [a link](https://example.org) in it**",
+    "https://example.org/a/long/path?with=a&query=too",
+    "&lt;",
+    "&#8217;",
+]
+written = st.lists(
+    st.sampled_from([*WHOLES, "word", "A sentence of words.", "5 * 3", "a_name_here", "日本語の文"]),
+    min_size=1,
+    max_size=20,
+).flatmap(
+    lambda words: st.lists(
+        st.sampled_from([" ", " ", "\n", "\n\n"]), min_size=len(words), max_size=len(words)
+    ).map(lambda gaps: list(zip(words, gaps, strict=True)))
+)
+
+
+@given(written, st.integers(min_value=60, max_value=120))
+@settings(max_examples=150, deadline=None)
+def test_what_fits_into_a_message_by_itself_is_not_parted(written: list[tuple[str, str]], limit: int) -> None:
+    pieces = cut_text("".join(word + gap for word, gap in written), text_max=limit)
+    for whole in WHOLES:
+        said = sum(word.count(whole) for word, _ in written)
+        assert sum(piece.count(whole) for piece in pieces) == said, (whole, pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "pieces"),
+    [
+        (
+            "Here is [a link with words](https://example.org/a).",
+            46,
+            ["Here is", "[a link with words](https://example.org/a)."],
+        ),
+        (
+            "some text **bold words that are strong** on",
+            34,
+            ["some text", "**bold words that are strong** on"],
+        ),
+        ("**aaaaaaaaaa bb**xxxxxxxxx", 20, ["**aaaaaaaaaa bb**xxx", "xxxxxx"]),
+        ("one &lt;tag&gt; two", 14, ["one &lt;tag", "&gt; two"]),
+        (
+            "see it (https://example.org/wiki/A_(b)) now",
+            36,
+            ["see it", "(https://example.org/wiki/A_(b)) now"],
+        ),
+        ("run `git commit -m all` in the folder", 22, ["run", "`git commit -m all` in", "the folder"]),
+        ("[not a link] and **not bold, *or this", 20, ["[not a link] and", "**not bold, *or this"]),
+        ("an *open one\n\nand* a closed one", 20, ["an *open one", "and* a closed one"]),
+        ("words that \\*no snake_case\\* on", 20, ["words that \\*no", "snake_case\\* on"]),
+    ],
+)
+def test_a_cut_falls_before_what_it_would_part(text: str, limit: int, pieces: list[str]) -> None:
+    assert cut_text(text, text_max=limit) == pieces
+
+
+def test_what_is_longer_than_a_message_is_cut_as_any_text() -> None:
+    url = "https://example.org/" + "x" * 60
+    pieces = cut_text(f"go {url} and on", text_max=40)
+    assert pieces == ["go " + url[:37], url[37:77], url[77:] + " and on"]
+
+
+def test_marks_in_a_code_block_pair_with_none_outside_it() -> None:
+    assert cut_text("```\nint *p;\n```\nwords that follow *p here.", text_max=30) == [
+        "```\nint *p;\n```",
+        "words that follow *p here.",
+    ]
+
+
 def test_an_accent_on_a_blank_keeps_its_blank() -> None:
     assert cut_text("x" * 10 + " \u0301y", text_max=10) == ["x" * 10, " \u0301y"]
 
@@ -204,8 +282,25 @@ def test_a_limit_that_cannot_hold_a_character_is_refused() -> None:
         "`" * 1_000_000,
         "\u0301" * 1_000_000,
         FAMILY * 200_000,
+        "[" * 1_000_000,
+        "[a](b) " * 140_000,
+        "* *a* ** _" * 100_000,
+        ("[" * 1_000 + "](日)" * 1_000) * 200,
     ],
-    ids=["words", "letters", "blanks", "code", "fences", "marks", "accents", "families"],
+    ids=[
+        "words",
+        "letters",
+        "blanks",
+        "code",
+        "fences",
+        "marks",
+        "accents",
+        "families",
+        "brackets",
+        "links",
+        "emphasis",
+        "nested",
+    ],
 )
 def test_a_megabyte_is_cut_in_no_time(text: str, unit: TextUnit) -> None:
     began = time.process_time()

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -24,24 +26,27 @@ from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import MediaPart, TextPart
 from keryx.domain.route import Address
 from keryx.domain.source import Source
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, NotConnected
 from keryx.gateway.desk import Desk
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter, Malformed, MediaPiece, Outgoing, TextPiece, Update
 from keryx.platforms.webhook.adapter import (
     ANSWER_BYTES_MAX,
-    BODY_BYTES_MAX,
     CONNECTIONS_MAX,
     WAITING_MAX,
     WebhookAdapter,
     WebhookSettings,
 )
+from keryx.platforms.webhook.request import BODY_BYTES_MAX
 from keryx.platforms.webhook.wire import Problem, Secret, media_text, outcome_of, parse, render
+from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.store.tables import people
 from keryx.testing.adapter_contract import AdapterContract, Fault, texts
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Toolbox
+from keryx.transactions.pair_stranger import approve_pairing
 from tests.flow.running import Actor, let_in, until
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of 24 bytes ...").decode()
@@ -679,9 +684,16 @@ async def test_programs_that_vanish_do_no_harm(client: httpx2.AsyncClient) -> No
 async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
     async with listening(endpoint()) as (_, _, url):
         other = WebhookAdapter(endpoint(port=httpx2.URL(url).port or 0))
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(NotConnected, match=r"webhook\.port \d+ is taken .*address in use"):
             await anext(other.receive())
         await other.close()
+
+
+async def test_a_host_that_is_not_ours_is_told_with_its_setting() -> None:
+    for host, reason in (("192.0.2.1", "Cannot assign"), ("no-such-host.invalid", "no such host")):
+        adapter = WebhookAdapter(replace(endpoint(), host=host))
+        with pytest.raises(NotConnected, match=rf"webhook\.host {host}: {reason}"):
+            await adapter.connect()
 
 
 async def test_receiving_again_takes_the_place_of_receiving_before() -> None:
@@ -753,6 +765,37 @@ async def test_a_callback_that_cannot_be_called_is_told(
     assert outcome.permanent == permanent
 
 
+SENDS = """
+import asyncio, sys
+from keryx.cli.running import configure_logging
+from keryx.domain.route import Address
+from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.platforms.webhook.adapter import Secret, WebhookAdapter, WebhookSettings
+
+async def send():
+    adapter = WebhookAdapter(WebhookSettings(secrets=(Secret.parse(sys.argv[1]),), callback=sys.argv[2]))
+    to = Address(platform="webhook", chat_id="room")
+    print(await adapter.send(Outgoing(to=to, piece=TextPiece(text="hello"), key="k-0")))
+    await adapter.close()
+
+configure_logging("debug", "text")
+asyncio.run(send())
+"""
+
+
+async def test_a_secret_in_the_callback_reaches_no_log(receiver: Receiver) -> None:
+    # In a process of its own, because the log is the whole process's.
+    sending = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SENDS, SECRET, f"{receiver.url}?token=canary"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    told, logged = await sending.communicate()
+    assert told.decode() == "Sent(message_id='k-0')\n"
+    assert b"canary" not in logged
+    assert b"asyncio" in logged, "the log is written"
+
+
 def test_settings_that_cannot_work_are_refused() -> None:
     with pytest.raises(InvalidValue, match="needs a secret"):
         WebhookSettings(secrets=())
@@ -760,15 +803,16 @@ def test_settings_that_cannot_work_are_refused() -> None:
         endpoint(callback="example.org")
 
 
-async def test_a_program_is_answered_at_its_callback_once(
-    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
-) -> None:
-    database = open_database(str(tmp_path / "keryx.db"))
-    await let_in(database, FakePlatform(name="webhook"), "ana")
+@asynccontextmanager
+async def gateway_at(
+    path: Path, receiver: Receiver, settings: Settings
+) -> AsyncIterator[tuple[Database, WebhookAdapter]]:
+    """A gateway at work on the webhook platform, on which nobody is known yet."""
+    database = open_database(str(path / "keryx.db"))
     adapter = WebhookAdapter(endpoint(callback=receiver.url))
     desk = Desk(
         database=database,
-        settings=Settings(),
+        settings=settings,
         ids=Ids(),
         clock=SystemClock(),
         holder="node-1",
@@ -778,13 +822,47 @@ async def test_a_program_is_answered_at_its_callback_once(
     await gateway.start()
     try:
         await until(lambda: adapter.url is not None)
+        yield database, adapter
+    finally:
+        await gateway.stop(seconds=1)
+        await database.close()
+
+
+async def test_a_program_is_answered_at_its_callback_once(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    async with gateway_at(tmp_path, receiver, Settings()) as (database, adapter):
+        await let_in(database, FakePlatform(name="webhook"), "ana")
         for _ in range(2):
             answer = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
             assert answer.status_code == 202
         garbled = await client.post(str(adapter.url), content=b"{", headers=signed(b"{", id="msg_2"))
         assert garbled.status_code == 400
         await until(lambda: bool(receiver.shown))
-    finally:
-        await gateway.stop(seconds=1)
-        await database.close()
     assert [said["text"] for said in receiver.shown.values()] == ["You said: hello"]
+
+
+async def test_a_message_of_somebody_who_is_not_let_in_is_not_taken(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    async with gateway_at(tmp_path, receiver, Settings()) as (_, adapter):
+        for _ in range(2):
+            answer = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+            assert (answer.status_code, answer.json()["code"]) == (403, "sender_refused")
+            assert "/link" in answer.json()["detail"]
+    assert not receiver.shown
+
+
+async def test_a_message_that_was_refused_is_taken_once_its_author_is_let_in(
+    tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
+) -> None:
+    pairing = Settings(pairing_platforms=frozenset({"webhook"}))
+    async with gateway_at(tmp_path, receiver, pairing) as (database, adapter):
+        refused = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+        assert (refused.status_code, refused.json()["code"]) == (403, "pairing_required")
+        await until(lambda: len(receiver.shown) == 1)
+        await database.write(lambda tx: approve_pairing(tx, 1, by=people.ensure_owner(tx).id))
+        taken = await client.post(str(adapter.url), content=HELLO, headers=signed(HELLO))
+        assert taken.status_code == 202
+        await until(lambda: "You said: hello" in [said["text"] for said in receiver.shown.values()])
+    assert "Your code is " in next(iter(receiver.shown.values()))["text"]

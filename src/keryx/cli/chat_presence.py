@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
+from keryx.domain.access import Refused
 from keryx.domain.lease import RENEW_EVERY, Lease
 from keryx.domain.outbox import Outcome, Rejected, Sent
 from keryx.domain.part import Part
@@ -64,7 +65,7 @@ class TerminalAdapter:
         for update in nothing:
             yield update
 
-    async def acknowledge(self, update: Update) -> None:
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
         """Nobody waits for it."""
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:

@@ -11,8 +11,11 @@ from keryx.app import serve as run_gateway
 from keryx.cli.log_format import formatter_of
 from keryx.clock import SECOND, SystemClock
 from keryx.config import Configuration, LogFormat, LogLevel
+from keryx.gateway.supervisor import Account, Gateway
 from keryx.views.nodes import Nodes, show_nodes
 
+CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2")
+"""Loggers that tell every URL with all that is in it: addresses hold keys."""
 HISTORY = "history"
 """What was typed, in the profile's data folder."""
 
@@ -54,12 +57,17 @@ def serve(configuration: Configuration) -> int:
     """Run a gateway until Ctrl-C or SIGTERM; returns when everything is finished or handed back."""
     configure_logging(configuration.log.level, configuration.log.format)
 
-    def ready(system: System) -> None:
-        accounts = ", ".join(adapter.platform for adapter in system.adapters) or "no platform set up yet"
+    def ready(system: System, gateway: Gateway) -> None:
+        accounts = ", ".join(map(told_account, gateway.accounts)) or "no platform set up yet"
         print(f"keryx: ready as {system.desk.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True)
 
     asyncio.run(run_gateway(configuration, ready=ready))
     return 0
+
+
+def told_account(account: Account) -> str:
+    """Return an account as the line at the start names it."""
+    return account.name if account.trouble is None else f"{account.name} (not connected: {account.trouble})"
 
 
 def nodes(configuration: Configuration, *, as_json: bool) -> int:
@@ -125,3 +133,5 @@ def _log_to_file(configuration: Configuration) -> None:
 def _set_up_log(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
     handler.setFormatter(formatter_of(form))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -5,12 +5,13 @@ unfinished per address, in order; different addresses are served at the same tim
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from keryx.clock import SECOND
-from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Unknown
+from keryx.clock import SECOND, Clock, Micros
+from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Unknown, retry_at
 from keryx.domain.part import TextPart
+from keryx.domain.route import Address
 from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
 from keryx.gateway.desk import Bell, Desk, endlessly
@@ -37,8 +38,37 @@ PREVIEW_MIN = 24
 GROWING = " …"
 NO_RECEIPT = "no receipt came for a change"
 NOT_SURE = "another gateway may have the account by now"
+LIMITED = "the platform takes nothing more there for a while"
 
 _log = log_of("dispatch")
+
+
+@dataclass(slots=True)
+class _Showing:
+    """What was shown last of a turn that speaks, and when it may be shown again."""
+
+    text: str = ""
+    refusals: int = 0
+    not_before: Micros = 0
+
+
+class _Limits:
+    """Until when the platform wants nothing more at an address, by its own word."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[str, Micros] = {}
+
+    def note(self, address: str, outcome: Outcome) -> None:
+        """Take the platform by its word."""
+        if isinstance(outcome, Rejected) and outcome.retry_after is not None:
+            now = self._clock.monotonic()
+            self._until = {each: until for each, until in self._until.items() if until > now}
+            self._until[address] = now + outcome.retry_after
+
+    def left(self, address: str) -> Micros:
+        """Return how long to wait yet."""
+        return max(0, self._until.get(address, 0) - self._clock.monotonic())
 
 
 class Dispatcher:
@@ -53,8 +83,8 @@ class Dispatcher:
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
         self._bell = Bell(desk)
-        self._shown: dict[TurnId, str] = {}
-        """What was shown last of the turns that speak."""
+        self._showing: dict[TurnId, _Showing] = {}
+        self._limits = _Limits(desk.clock)
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
@@ -160,9 +190,19 @@ class Dispatcher:
         )
         if not self._hold.is_sure():
             return Rejected(reason=NOT_SURE)
+        if left := self._limits.left(delivery.address):
+            return Rejected(reason=LIMITED, retry_after=left)
+        changes = delivery.platform_message_id if index == 0 else None
+        outcome = await self._hand_over(outgoing, changes=changes, may_be_there=may_be_there)
+        self._limits.note(delivery.address, outcome)
+        return outcome
+
+    async def _hand_over(self, outgoing: Outgoing, *, changes: str | None, may_be_there: bool) -> Outcome:
+        """Send one piece, or make it of the message that is there."""
+        can = self._adapter.capabilities
         try:
-            if index == 0 and delivery.platform_message_id is not None:
-                return await self._change(outgoing, message_id=delivery.platform_message_id)
+            if changes is not None:
+                return await self._change(outgoing, message_id=changes)
             sent = await self._adapter.send(outgoing)
             if may_be_there and can.deduplicates and can.edits and isinstance(sent, Sent) and sent.message_id:
                 # What the platform knew already may be a preview: it stays as it is until it is changed.
@@ -185,14 +225,28 @@ class Dispatcher:
 
     async def _show_previews(self) -> None:
         speaking = await self._desk.database.read(list_speaking)
-        self._shown = {turn.id: self._shown.get(turn.id, "") for turn in speaking}
+        self._showing = {turn.id: self._showing.get(turn.id) or _Showing() for turn in speaking}
         for turn in speaking:
+            showing = self._showing[turn.id]
+            if turn.origin is None or self._desk.clock.monotonic() < showing.not_before:
+                continue
+            if self._limits.left(str(Address.of(turn.origin))):
+                continue
             text = await self._desk.database.read(partial(said_so_far, turn_id=turn.id))
-            if len(text) >= PREVIEW_MIN and text != self._shown[turn.id]:
-                self._shown[turn.id] = text
-                await self._preview(turn.id, text)
+            if len(text) >= PREVIEW_MIN and text != showing.text:
+                outcome = await self._preview(turn.id, text)
+                self._note_preview(showing, text, outcome)
 
-    async def _preview(self, turn_id: TurnId, text: str) -> None:
+    def _note_preview(self, showing: _Showing, text: str, outcome: Outcome | None) -> None:
+        if isinstance(outcome, Rejected):
+            showing.refusals += 1
+            now = self._desk.clock.monotonic()
+            showing.not_before = retry_at(showing.refusals, now=now, retry_after=outcome.retry_after)
+        else:
+            showing.text, showing.refusals = text, 0
+
+    async def _preview(self, turn_id: TurnId, text: str) -> Outcome | None:
+        """Show what a turn says so far; returns what became of it, or None where nothing may be shown."""
         connector, ids = self._connector, self._desk.ids
 
         def begin(tx: Tx) -> ClaimedDelivery | None:
@@ -203,7 +257,7 @@ class Dispatcher:
 
         preview = await self._desk.write(begin)
         if preview is None or not self._hold.is_sure():
-            return
+            return None
         self._busy.add(preview.address)
         try:
             pieces = self._adapter.pieces((TextPart(text=text + GROWING),))
@@ -216,9 +270,11 @@ class Dispatcher:
                     lambda tx: record_preview(tx, connector, preview, outcome), what="a preview"
                 )
             else:
-                await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
+                outcome = await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
                 if not self._hold.is_sure():
                     await self._restore(outgoing, preview.id, message_id=preview.platform_message_id)
+            self._limits.note(preview.address, outcome)
+            return outcome
         finally:
             self._busy.discard(preview.address)
 

@@ -27,8 +27,8 @@ async def take_in(desk: Desk, adapter: Adapter, *, opened: Callable[[], None] = 
     opened()
     async with aclosing(adapter.receive()) as updates:
         async for update in updates:
-            await accept_update(desk, adapter, update)
-            await adapter.acknowledge(update)
+            outcome = await accept_update(desk, adapter, update)
+            await adapter.acknowledge(update, refused=outcome if isinstance(outcome, Refused) else None)
 
 
 async def accept_update(

@@ -6,11 +6,12 @@ at once, and it is asked for again.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
 from keryx.domain.lease import RENEW_EVERY
-from keryx.errors import StoreUnavailable
+from keryx.errors import NotConnected, StoreUnavailable
 from keryx.gateway.commands import answer_waiting
 from keryx.gateway.desk import Desk, endlessly
 from keryx.gateway.dispatch import Dispatcher
@@ -37,10 +38,34 @@ from keryx.views.work import is_left_behind
 DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1
 ACCOUNT_PAUSE_SECONDS = 1.0
+ACCOUNT_PAUSE_MAX_SECONDS = 30.0
+"""The pauses between attempts to connect double up to this."""
 OPEN_SECONDS = 5.0
 """How long a platform that does not let itself be connected holds up the others' start."""
 
 _log = log_of("supervisor")
+
+
+@dataclass(eq=False, slots=True)
+class Account:
+    """An account this gateway works on, or waits for."""
+
+    adapter: Adapter
+    trouble: str | None = "not connected yet"
+    """Why it is not connected here, in words; None while it is."""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it is connected, another gateway has it, or that failed for now."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        adapter = self.adapter
+        return adapter.platform if adapter.account is None else f"{adapter.platform}@{adapter.account}"
+
+    def settle(self, trouble: str | None) -> None:
+        """Note how it stands."""
+        self.trouble = trouble
+        self.settled.set()
 
 
 class Gateway:
@@ -57,7 +82,7 @@ class Gateway:
     ) -> None:
         self._desk = desk
         self._agent = agent
-        self._adapters = adapters
+        self.accounts = tuple(map(Account, adapters))
         self._turns = TurnLoop(desk, agent, toolbox, turns_max=turns_max)
         self._deduplicating = frozenset(
             adapter.platform for adapter in adapters if adapter.capabilities.deduplicates
@@ -89,16 +114,14 @@ class Gateway:
             "commands": self._answer_commands(),
             "node": endlessly(self._desk, "the sign of life", self._sign, seconds=RENEW_EVERY / SECOND),
         }
-        opened = [asyncio.Event() for _ in self._adapters]
-        for adapter, event in zip(self._adapters, opened, strict=True):
-            work[f"{adapter.platform}@{adapter.account or ''}"] = self._keep_account(adapter, event)
+        work |= {account.name: self._keep_account(account) for account in self.accounts}
         self._tasks = [asyncio.create_task(each, name=f"keryx-{name}") for name, each in work.items()]
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                await asyncio.gather(*(event.wait() for event in opened))
+                await asyncio.gather(*(account.settled.wait() for account in self.accounts))
         except TimeoutError:
             _log.warning("not every platform could be connected yet; it is tried again")
-        _log.info("ready with %s accounts as %s", len(self._adapters), self._desk.holder)
+        _log.info("ready with %s accounts as %s", len(self.accounts), self._desk.holder)
 
     async def stop(self, *, seconds: float = DRAIN_SECONDS) -> None:
         """Begin nothing more, finish or hand back what runs within so long, and let go of everything.
@@ -110,8 +133,8 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for adapter in self._adapters:
-            await adapter.close()
+        for account in self.accounts:
+            await account.adapter.close()
         await self._agent.close()
         try:
             await self._desk.write(lambda tx: leave_node(tx, holder=self._desk.holder))
@@ -140,35 +163,53 @@ class Gateway:
 
         await endlessly(self._desk, "commands", look, seconds=COMMAND_SECONDS)
 
-    async def _keep_account(self, adapter: Adapter, opened: asyncio.Event) -> None:
-        """Hold the account's lease and work on it while it lasts; ask for it again when it is lost.
-
-        ``opened`` is set when its updates are received, or by another gateway, or when that failed for now.
-        """
+    async def _keep_account(self, account: Account) -> None:
+        """Hold the account's lease and work on it while it lasts; ask for it again when it is lost."""
         desk = self._desk
+        pause = ACCOUNT_PAUSE_SECONDS
         while True:
-            hold = await self._take(adapter)
+            hold = await self._take(account.adapter)
             if hold is None:
-                opened.set()  # another gateway has it: there is nothing to wait for
+                account.settle("another gateway has it, or the store is away")
                 await desk.pace.sleep(desk.look_seconds)
                 continue
-            working = [
-                asyncio.create_task(take_in(desk, adapter, opened=opened.set)),
-                asyncio.create_task(Dispatcher(desk, adapter, hold).run()),
-                asyncio.create_task(self._renew(adapter, hold)),
-            ]
-            try:
-                done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
-                opened.set()
-                for task in done:
-                    if (error := task.exception()) is not None:
-                        _log.failed("%s stopped; it is tried again", adapter.platform, error=error)
-            finally:
-                for task in working:
-                    task.cancel()
-                await asyncio.gather(*working, return_exceptions=True)
-                await self._release(hold.connector)
-            await desk.pace.sleep(ACCOUNT_PAUSE_SECONDS)
+            if await self._work_on(account, hold):
+                pause = ACCOUNT_PAUSE_SECONDS
+            await desk.pace.sleep(pause)
+            pause = min(2 * pause, ACCOUNT_PAUSE_MAX_SECONDS)
+
+    async def _work_on(self, account: Account, hold: Hold) -> bool:
+        """Take in and send until that ends; returns whether the account was connected."""
+        adapter = account.adapter
+        connected = asyncio.Event()
+
+        def opened() -> None:
+            connected.set()
+            account.settle(None)
+
+        working = [
+            asyncio.create_task(take_in(self._desk, adapter, opened=opened)),
+            asyncio.create_task(Dispatcher(self._desk, adapter, hold).run()),
+            asyncio.create_task(self._renew(adapter, hold)),
+        ]
+        try:
+            done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for error in filter(None, (task.exception() for task in done)):
+                self._note_trouble(account, error)
+        finally:
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+            await self._release(hold.connector)
+        return connected.is_set()
+
+    def _note_trouble(self, account: Account, error: BaseException) -> None:
+        if isinstance(error, NotConnected):
+            account.settle(str(error))
+            _log.warning("%s is not connected: %s. It is tried again.", account.name, error)
+        else:
+            account.settle("it stopped, see the log")
+            _log.failed("%s stopped; it is tried again", account.name, error=error)
 
     async def _take(self, adapter: Adapter) -> Hold | None:
         try:

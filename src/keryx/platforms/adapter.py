@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from keryx.clock import SECOND, Micros
+from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome
 from keryx.domain.part import MediaPart, Part
@@ -80,7 +81,10 @@ class Adapter(Protocol):
     capabilities: Capabilities
 
     async def connect(self) -> None:
-        """Begin to listen, or to be known to the platform, where that comes before receiving; raises if it cannot."""
+        """Begin to listen, or to be known to the platform, where that comes before receiving.
+
+        Raises ``NotConnected`` where that cannot be now; its words are logged, so nothing secret is in them.
+        """
 
     def receive(self) -> AsyncGenerator[Update, None]:
         """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.
@@ -89,8 +93,12 @@ class Adapter(Protocol):
         until the gateway tries again.
         """
 
-    async def acknowledge(self, update: Update) -> None:
-        """Tell the platform that an update is stored, or will never be; only now may it forget it."""
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
+        """Tell the platform that an update is stored, or will never be; only now may it forget it.
+
+        ``refused`` says that its author may not speak. On a platform of people nothing is shown of that; a program
+        that waits for an answer is told.
+        """
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
         """Return what is sent for the parts of one delivery, in order."""

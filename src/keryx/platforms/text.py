@@ -1,12 +1,14 @@
 """Cutting a text into messages that a platform takes, so that nothing visible is torn.
 
-Cuts fall between paragraphs, lines, sentences or words where that is possible, never inside a visible character; a
-code block that must be cut is closed at the end of one message and opened again in the next. A piece is judged by what
-is seen of it: whatever looks like a code block there is one. Time grows with the text, whatever is in it.
+Cuts fall between paragraphs, lines, sentences or words where that is possible, never inside a visible character, and
+never inside a link, code, emphasis, HTML entity or URL that fits into a message by itself; a code block that must be
+cut is closed at the end of one message and opened again in the next. A piece is judged by what is seen of it: whatever
+looks like a code block there is one. Time grows with the text, whatever is in it.
 """
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +16,7 @@ from keryx.domain.graphemes import safe_end
 from keryx.domain.part import MediaPart, Part, TextPart
 from keryx.errors import InvalidValue
 from keryx.platforms.adapter import MediaPiece, Piece, TextPiece, TextUnit
+from keryx.platforms.spans import Span, find_spans
 
 TEXT_MAX_LEAST: Final = 4
 """Below this, one character may not fit: UTF-8 takes four bytes for some."""
@@ -23,6 +26,10 @@ _FENCE: Final = re.compile(r"^ {0,3}(?:(`{3,})([^`\n]*)|(~{3,})([^\n]*))$", re.M
 _FENCE_BEGINS: Final = re.compile(r" {0,3}(?:```|~~~)")
 _BREAKS: Final = ("\n\n", "\n", ". ", " ")
 _SPACE: Final = re.compile(r"\s*")
+_BLOCKS_MAX: Final = 10_000
+"""After so many code blocks nobody looks for spans between them: it is not written to be read."""
+_LEADS: Final = "([{<\"'*_"
+"""What belongs to the word it stands before."""
 
 _UNITS: Final[dict[TextUnit, Callable[[str], int]]] = {
     "characters": len,
@@ -89,6 +96,8 @@ class _Cutter:
         self._at = 0
         self._opened: _Fence | None = None
         self._fences: dict[str, _Fence | None] = {}
+        self._spans: list[Span] | None = None
+        """What must not be parted, in order and none within another; looked for only where a text must be cut."""
 
     def take(self) -> str | None:
         """Return the next piece, or None at the end; a piece of white space only is to be left out."""
@@ -148,14 +157,64 @@ class _Cutter:
     def _break_before(self, end: int) -> int:
         # A break in the first half of a message would leave it too short: a worse break later is better.
         earliest = max(self._at + (end - self._at) // 2, self._at + 1)
+        last = self._before_span(end)
         for mark in _BREAKS:
-            at = self._text.rfind(mark, earliest, end + 1)
-            while at > 0 and "\n" not in mark and _FENCE_BEGINS.match(self._text, at + len(mark)):
-                # It would become a code block by standing at the start of a message.
+            at = self._text.rfind(mark, earliest, last + 1)
+            while at > 0 and self._is_bad_break(at, mark, end):
                 at = self._text.rfind(mark, earliest, at + len(mark) - 1)
             if at > 0:
                 return at + len(mark.rstrip(" \n"))
-        return end
+        return last
+
+    def _is_bad_break(self, at: int, mark: str, end: int) -> bool:
+        """Say whether a break parts a span, or makes a code block of what stands at the start of the next message."""
+        if "\n" not in mark and _FENCE_BEGINS.match(self._text, at + len(mark)):
+            return True
+        return self._parted(at + len(mark.rstrip(" \n")), end) is not None
+
+    def _before_span(self, end: int) -> int:
+        """Return ``end``, or where the span begins that it would part, with the brackets and quotes before it."""
+        parted = self._parted(end, end)
+        if parted is None:
+            return end
+        before = self._text[self._at : parted.start].rstrip(_LEADS)
+        return self._at + len(before) if before.strip() else parted.start
+
+    def _parted(self, cut: int, end: int) -> Span | None:
+        """Return what a cut would part, unless it begins the piece and goes on after its ``end`` anyway."""
+        if self._spans is None:
+            self._spans = self._whole_spans()
+        number = bisect_left(self._spans, cut, key=_start) - 1
+        if number < 0:
+            return None
+        span = self._spans[number]
+        in_the_way = cut < span.stop and (span.start > self._at or span.stop <= end)
+        return span if in_the_way else None
+
+    def _whole_spans(self) -> list[Span]:
+        whole: list[Span] = []
+        for span in find_spans(self._text, self._outside_blocks()):
+            is_within = whole and span.start < whole[-1].stop
+            if not is_within and self._may_begin_a_message(span):
+                whole.append(span)
+        return whole
+
+    def _may_begin_a_message(self, span: Span) -> bool:
+        if span.stop - span.start > self._text_max or _FENCE_BEGINS.match(self._text, span.start):
+            return False
+        return self._size(self._text[span.start : span.stop]) <= self._text_max
+
+    def _outside_blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield from where to where there is no code block."""
+        opened, start = None, 0
+        for number, match in enumerate(_FENCE.finditer(self._text)):
+            if number == _BLOCKS_MAX:
+                return
+            if opened is None:
+                yield start, match.start()
+            opened, start = self._next_state(opened, match), match.end()
+        if opened is None:
+            yield start, len(self._text)
 
     def _open_at(self, cut: int) -> _Fence | None:
         """Return the code block that is open where the piece is cut."""
@@ -190,6 +249,10 @@ class _Cutter:
         line = self._text.rfind("\n", cut, space.end()) + 1
         # An accent may sit on the last blank.
         return max(cut, safe_end(self._text, line or space.end()))
+
+
+def _start(span: Span) -> int:
+    return span.start
 
 
 def _fitting(window: str, room: int, size: Callable[[str], int]) -> int:

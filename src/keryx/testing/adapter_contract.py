@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
+from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import MediaPart, TextPart
@@ -115,6 +116,21 @@ class AdapterContract:
         await take(adapter, 1, acknowledge=False)
         assert texts(await take(adapter, 1)) == ["one"]
         await adapter.close()
+
+    async def test_what_was_refused_does_not_come_again(self, service: Service) -> None:
+        await service.say("let me in")
+        adapter = service.connect()
+        [seen] = await take(adapter, 1, acknowledge=False)
+        updates = adapter.receive()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            again = await anext(updates)
+            await adapter.acknowledge(again, refused=Refused(reason="stranger", offer_pairing=False))
+            await service.say("two")
+            after = await anext(updates)
+            await adapter.acknowledge(after)
+        await _end(updates)
+        await adapter.close()
+        assert texts([seen, again, after]) == ["let me in", "let me in", "two"]
 
     async def test_messages_arrive_in_order_each_under_its_own_ref(self, service: Service) -> None:
         said = [f"number {number}" for number in range(5)]

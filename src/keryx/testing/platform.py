@@ -11,6 +11,7 @@ from itertools import count
 from typing import Literal
 
 from keryx.clock import SECOND, Micros
+from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import Part, TextPart
@@ -50,8 +51,12 @@ class FakePlatform:
     shown: list[Shown] = field(default_factory=list)
     typing: list[Address] = field(default_factory=list)
     acknowledged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """What it was told of authors who may not speak, by the refs of their messages."""
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
     """Asked before every send and edit: what goes wrong with it, if anything."""
+    limit: Micros = 5 * SECOND
+    """How long it wants to be left alone when it says that there is too much."""
     _waiting: dict[int, Update] = field(default_factory=dict)
     """What is not acknowledged, in order, by a number of its own: the same update may be there twice."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
@@ -141,6 +146,8 @@ class FakePlatform:
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
         """Show a message, or change one."""
         trouble = self.before_send(outgoing)
+        if trouble == "limit":
+            return Rejected(reason="too many", retry_after=self.limit)
         if trouble is not None and trouble != "lose the receipt":
             return _TROUBLES[trouble]
         if message_id is not None and not self.capabilities.edits:
@@ -169,11 +176,9 @@ class FakePlatform:
         return Unknown() if trouble else Sent(message_id=shown.id)
 
 
-LIMIT: Micros = SECOND
 _TROUBLES: dict[Trouble, Outcome] = {
     "reject": Rejected(reason="try again"),
     "lose the message": Unknown(),
-    "limit": Rejected(reason="too many", retry_after=LIMIT),
     "refuse for good": Rejected(reason="not like this", permanent=True),
     "dead": Rejected(reason="the chat is gone", dead_address=True),
 }
@@ -198,9 +203,11 @@ class FakeAdapter:
         while True:
             yield await self._service.next_update(self._given)
 
-    async def acknowledge(self, update: Update) -> None:
-        """Let the platform forget it."""
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
+        """Let the platform forget it; strangers are told nothing."""
         await asyncio.sleep(0)
+        if refused is not None:
+            self._service.refused.append(update.ref)
         self._service.acknowledge(update, self._given)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:

@@ -1,26 +1,29 @@
 """The webhook platform at work: a small HTTP server for what comes in, a client for what goes out.
 
-A request is answered with 202 only after its message was acknowledged, that is: stored. Whoever gets no such answer
-sends it again under the same id, which is why nothing is kept here.
+A request is answered with 202 only after its message was acknowledged, that is: stored. Whoever gets no answer sends it
+again under the same id, which is why nothing is kept here.
 """
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-import h11
 import httpx2
 
 from keryx.clock import Clock, SystemClock
+from keryx.domain.access import Refused
 from keryx.domain.outbox import Outcome, Rejected, Unknown
 from keryx.domain.part import Part
 from keryx.domain.route import Address
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, NotConnected
 from keryx.platforms.adapter import Capabilities, Malformed, MediaPiece, Outgoing, Piece, TextPiece, Update
 from keryx.platforms.text import text_pieces
+from keryx.platforms.webhook.request import Request
 from keryx.platforms.webhook.wire import (
     PLATFORM,
     Problem,
@@ -29,10 +32,10 @@ from keryx.platforms.webhook.wire import (
     media_text,
     outcome_of,
     parse,
+    refusal,
     render,
 )
 
-BODY_BYTES_MAX: Final = 1_000_000
 TEXT_MAX: Final = 16_000
 WAITING_MAX: Final = 64
 """Messages that are read and not stored yet; more are asked to come again."""
@@ -40,8 +43,6 @@ CONNECTIONS_MAX: Final = 128
 ANSWER_BYTES_MAX: Final = 65_536
 """What is read of a callback's answer, so that its connection can be used again."""
 
-_CHUNK_BYTES: Final = 65_536
-_LINGER_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 1.0
 _CONNECT_SECONDS: Final = 5.0
 _SOON: Final = (("retry-after", "1"),)
@@ -54,7 +55,6 @@ _NOT_STORED: Final = Problem(
     headers=_SOON,
 )
 _TOO_SLOW: Final = Problem(status=408, detail="The request took too long to arrive.")
-_TOO_LARGE: Final = Problem(status=413, detail=f"The body may have {BODY_BYTES_MAX:,} bytes at most.")
 
 _NEVER_LEFT: Final = (
     httpx2.ConnectError,
@@ -99,11 +99,13 @@ class _Waiting:
     """A message that is not stored yet, and the answer its senders wait for."""
 
     update: Update
-    stored: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: "asyncio.Future[Problem | Stored]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
-    def settle(self, *, stored: bool) -> None:
-        if not self.stored.done():
-            self.stored.set_result(stored)
+    def settle(self, answer: Problem | Stored) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
 
 
 class WebhookAdapter:
@@ -144,10 +146,10 @@ class WebhookAdapter:
         finally:
             await door.close()
 
-    async def acknowledge(self, update: Update) -> None:
-        """Let the sender know that it is stored."""
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
+        """Let the sender know that it is stored, or that its author may not speak."""
         if self._door is not None:
-            self._door.acknowledge(update)
+            self._door.acknowledge(update, refused)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
         """Return the texts cut to the platform's length; media are named, with their address where they have one."""
@@ -225,8 +227,12 @@ class _Door:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen; raises ``OSError`` where the port is taken."""
-        self._server = await asyncio.start_server(self._connected, self._settings.host, self._settings.port)
+        """Listen; raises ``NotConnected`` where the port is taken, or the host is not ours."""
+        host, port = self._settings.host, self._settings.port
+        try:
+            self._server = await asyncio.start_server(self._connected, host, port)
+        except OSError as error:
+            raise NotConnected(_why_not(error, host=host, port=port)) from error
         host, port = self._server.sockets[0].getsockname()[:2]
         self.url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
@@ -237,7 +243,7 @@ class _Door:
         server, self._server, self.url = self._server, None, None
         server.close()
         for waiting in self._waiting.values():
-            waiting.settle(stored=False)
+            waiting.settle(_NOT_STORED)
         if self._connections:
             _, late = await asyncio.wait(self._connections, timeout=_CLOSE_SECONDS)
             for task in late:
@@ -245,12 +251,17 @@ class _Door:
             await asyncio.gather(*late, return_exceptions=True)
         await server.wait_closed()
 
-    def acknowledge(self, update: Update) -> None:
+    def acknowledge(self, update: Update, refused: Refused | None) -> None:
         """Answer those who sent an update."""
+        answer: Problem | Stored = Stored(id=update.ref)
+        if isinstance(update, Malformed):
+            answer = Problem(status=400, detail=update.reason)
+        elif refused is not None:
+            answer = refusal(refused)
         for key, waiting in list(self._waiting.items()):
             if waiting.update == update:
                 del self._waiting[key]
-                waiting.settle(stored=True)
+                waiting.settle(answer)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._server is None:
@@ -262,7 +273,7 @@ class _Door:
         task.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = _Request(reader, writer)
+        request = Request(reader, writer)
         try:
             # What the other side does to its connection is no fault of ours, and it will come again.
             with suppress(OSError):
@@ -274,7 +285,7 @@ class _Door:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, request: "_Request") -> Problem | Stored | None:
+    async def _answer(self, request: Request) -> Problem | Stored | None:
         """Return the id of a message that was stored, or what is wrong; None when the other side is gone."""
         if len(self._connections) > CONNECTIONS_MAX:
             return _OVERLOADED
@@ -302,90 +313,18 @@ class _Door:
                 return _OVERLOADED
             waiting = self._waiting[update.ref, body] = _Waiting(update)
             self.arrived.put_nowait(update)
-        await asyncio.wait([waiting.stored], timeout=self._settings.store_seconds)
-        if not waiting.stored.done() or not waiting.stored.result():
-            return _NOT_STORED
-        if isinstance(update, Malformed):
-            return Problem(status=400, detail=update.reason)
-        return Stored(id=update.ref)
+        await asyncio.wait([waiting.answer], timeout=self._settings.store_seconds)
+        return waiting.answer.result() if waiting.answer.done() else _NOT_STORED
 
 
-class _Request:
-    """One HTTP request, and the one answer to it."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.headers: dict[str, str] = {}
-        self._reader = reader
-        self._writer = writer
-        self._method = b""
-        self._http = h11.Connection(h11.SERVER)
-
-    async def read(self) -> bytes | Problem | None:
-        """Return the body, or what is wrong with the request; None when the other side is gone."""
-        body = bytearray()
-        try:
-            while True:
-                event = self._http.next_event()
-                if event is h11.NEED_DATA:
-                    await self._read_on()
-                elif isinstance(event, h11.Request):
-                    refused = self._begin(event)
-                    if refused is not None:
-                        return refused
-                elif isinstance(event, h11.Data):
-                    body += event.data
-                    if len(body) > BODY_BYTES_MAX:
-                        return _TOO_LARGE
-                else:
-                    return bytes(body) if isinstance(event, h11.EndOfMessage) else None
-        except h11.RemoteProtocolError as error:
-            return Problem(status=error.error_status_hint, detail=f"This is not HTTP as we know it: {error}.")
-
-    async def answer(self, answer: Problem | Stored) -> None:
-        """Send the answer, and wait until the other side had time to read it."""
-        body = answer.to_json()
-        headers = [
-            ("connection", "close"),
-            ("content-type", answer.media_type),
-            ("content-length", str(len(body))),
-            *answer.headers,
-        ]
-        events: list[h11.Event] = [
-            h11.Response(status_code=answer.status, headers=headers),
-            h11.EndOfMessage(),
-        ]
-        if self._method != b"HEAD":
-            events.insert(1, h11.Data(data=body))
-        self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
-        await self._writer.drain()
-        await self._linger()
-
-    async def _read_on(self) -> None:
-        if self._http.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._writer.write(self._http.send(go_on) or b"")
-        self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
-
-    def _begin(self, request: h11.Request) -> Problem | None:
-        self._method = request.method
-        for raw_name, raw_value in request.headers:
-            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
-        if request.target.partition(b"?")[0] != b"/":
-            return Problem(status=404, detail="There is nothing here. Send messages to /.")
-        if request.method != b"POST":
-            return Problem(status=405, detail="Send messages with POST.", headers=(("allow", "POST"),))
-        if int(self.headers.get("content-length", "0")) > BODY_BYTES_MAX:
-            return _TOO_LARGE
-        return None
-
-    async def _linger(self) -> None:
-        """Read what is still on its way: closing before would reset the connection and lose our answer."""
-        self._writer.write_eof()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_SECONDS):
-                while await self._reader.read(_CHUNK_BYTES):
-                    pass
+def _why_not(error: OSError, *, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"webhook.port {port} is taken on {host} (address in use): end the program that has it, "
+            "or set another port"
+        )
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "no such host"
+    return f"webhook.port {port} cannot be listened on at webhook.host {host}: {reason}"
 
 
 async def _read_out(response: httpx2.Response) -> None:

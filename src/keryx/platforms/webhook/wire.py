@@ -17,6 +17,7 @@ from http import HTTPStatus
 from typing import ClassVar, Final, Self
 
 from keryx.clock import DAY, MINUTE, SECOND, Micros
+from keryx.domain.access import Refused
 from keryx.domain.graphemes import cut
 from keryx.domain.inbox import Inbound
 from keryx.domain.json_value import JsonValue
@@ -74,13 +75,21 @@ class Problem:
 
     status: int
     detail: str
+    code: str | None = None
+    """For programs: it stays the same, whatever the words."""
     headers: tuple[tuple[str, str], ...] = ()
     media_type: ClassVar[str] = "application/problem+json"
 
     def to_json(self) -> bytes:
         """Return the body of the answer."""
         title = HTTPStatus(self.status).phrase
-        return _dump({"type": "about:blank", "title": title, "status": self.status, "detail": self.detail})
+        told: dict[str, JsonValue] = {
+            "type": "about:blank",
+            "title": title,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return _dump(told if self.code is None else told | {"code": self.code})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +138,21 @@ def parse(
     except InvalidValue as error:
         raw = body.decode("utf-8", "backslashreplace")
         return Malformed(ref=message_id, raw=raw, reason=cut(str(error), _REASON_MAX))
+
+
+def refusal(refused: Refused) -> Problem:
+    """Return what a program is told whose user may not speak: the same of strangers and of those who were shut out."""
+    if refused.offer_pairing:
+        detail = (
+            "This user is not let in yet, and the message was not kept. A request to be let in waits for an hour: "
+            "the owner answers it with /pair. Send the message again after that."
+        )
+        return Problem(status=403, detail=detail, code="pairing_required")
+    detail = (
+        "This user is not let in, and the message was not kept. The owner can give out a code with /link, or let users "
+        "ask by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
+    )
+    return Problem(status=403, detail=detail, code="sender_refused")
 
 
 def render(outgoing: Outgoing, *, now: Micros, secret: Secret) -> Callback:

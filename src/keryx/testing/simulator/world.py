@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from keryx.clock import HOUR, SECOND, Micros
 from keryx.config import Settings
+from keryx.domain.access import Refused
 from keryx.domain.outbox import Outcome
 from keryx.domain.toolset import ALL, ToolsetSettings
 from keryx.errors import StoreUnavailable
@@ -340,10 +341,10 @@ class PlacedAdapter(FakeAdapter):
             await self._world.before(self._process, "receive")
             yield update
 
-    async def acknowledge(self, update: Update) -> None:
+    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
         """Let the platform forget it."""
         await self._world.before(self._process, "acknowledge")
-        await super().acknowledge(update)
+        await super().acknowledge(update, refused=refused)
         await self._world.after(self._process, "acknowledge")
 
     async def send(self, outgoing: Outgoing) -> Outcome:

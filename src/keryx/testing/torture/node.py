@@ -15,6 +15,7 @@ from pathlib import Path
 from keryx.app import Answering, System, serve
 from keryx.config import Configuration
 from keryx.config_load import load_config
+from keryx.gateway.supervisor import Gateway
 from keryx.testing.torture.agent import NoteTool, TortureAgent
 from keryx.testing.torture.effects import EffectBook
 
@@ -24,7 +25,7 @@ READY = "ready"
 async def run_node(configuration: Configuration, book: EffectBook) -> None:
     """Run a gateway until it is asked to end."""
 
-    def ready(system: System) -> None:
+    def ready(system: System, _gateway: Gateway) -> None:
         sys.stdout.write(f"{READY} {system.desk.holder}\n")
         sys.stdout.flush()
 
