@@ -2,7 +2,7 @@
 
 A server is started when the first turn needs tools, by a task of its own, and again when it ends. What it listed last
 is kept in a file, so that its tools are there from the first turn on, and only a call waits for the server. What its
-tools do is what the owner says, else what the server says, else a person is asked each time.
+tools do is what the owner says; else a person is asked each time, unless the server says that it only reads.
 """
 
 import asyncio
@@ -245,13 +245,12 @@ def offered_name(server: str, tool: str) -> str:
 
 
 def effect_of(settings: McpServerSettings, tool: Listed) -> StepEffect:
-    """Return what a tool does: as the owner says, else as the server says, else a person is asked."""
+    """Return what a tool does: as the owner says, else a person is asked unless it only reads."""
     said = settings.effects.get(tool.name)
     if said is not None:
         return said
-    if tool.only_reads:
-        return "pure"
-    return "idempotent" if tool.may_repeat else "ask"
+    # That a call may be repeated says nothing of whether it may be made: deleting twice is no worse than once.
+    return "pure" if tool.only_reads else "ask"
 
 
 def _limited(given: JsonValue) -> JsonValue:

@@ -69,7 +69,7 @@ def starts(folder: Path) -> int:
 
 
 async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path: Path) -> None:
-    server = by_hand(tmp_path, effects={"fill": "once"}, toolset="office")
+    server = by_hand(tmp_path, effects={"fill": "once", "sleep": "idempotent"}, toolset="office")
     async with serving(tmp_path, server) as servers:
         assert servers.tools() == []
         box = Toolbox(sources=[servers])
@@ -78,12 +78,14 @@ async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path:
         offers = {offer.name: offer for offer in box.offers()}
         changed = offered_name("hand", "keep it")
         assert {
-            name: offers[name].effect for name in ("hand__echo", changed, "hand__send", "hand__fill")
+            name: offers[name].effect
+            for name in ("hand__echo", changed, "hand__send", "hand__fill", "hand__sleep")
         } == {
             "hand__echo": "pure",
-            changed: "idempotent",
+            changed: "ask",
             "hand__send": "ask",
             "hand__fill": "once",
+            "hand__sleep": "idempotent",
         }
         assert offers["hand__echo"].description == "Repeat it."
         assert offers["hand__send"].description == "Send it"
