@@ -43,7 +43,7 @@ def print_answer(configuration: Configuration, *, text: str, resume: str | None)
     configure_logging("error", configuration.log.format)
 
     async def run() -> int:
-        async with open_system(configuration) as system:
+        async with open_system(configuration, is_for_one_turn=True) as system:
             code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
             return code
 
