@@ -190,7 +190,7 @@ def _program(configuration: Configuration, desk: Desk, background: Background) -
     chosen = configuration.agent
     program = ProgramSettings(
         command=chosen.acp or chosen.command,
-        folder=configuration.workspace or configuration.data_dir / "workspace",
+        folder=configuration.workspace or Path.cwd(),
         environment=chosen.environment,
     )
     if chosen.acp:
@@ -207,7 +207,12 @@ def _program(configuration: Configuration, desk: Desk, background: Background) -
         )
     if chosen.command:
         command_agent = importlib.import_module("keryx.agents.command").CommandAgent
-        answering = command_agent(program, speaks=chosen.format, profile=configuration.profile)
+        answering = command_agent(
+            program,
+            speaks=chosen.format,
+            profile=configuration.profile,
+            silence_seconds=chosen.timeout_seconds,
+        )
         return Answering(agent=answering, tools=_tools(configuration, desk, background), who=program.name)
     return None
 
