@@ -34,7 +34,7 @@ from keryx.tools.background import Background
 from keryx.tools.fetch import FetchUrl
 from keryx.tools.files import file_tools
 from keryx.tools.finding import finding_tools
-from keryx.tools.mcp import McpServers
+from keryx.tools.mcp import FIRST_SECONDS, McpServers
 from keryx.tools.results import ReadResult
 from keryx.tools.state import state_tools
 from keryx.tools.terminal import Terminal
@@ -81,9 +81,12 @@ class Answering:
 
 @asynccontextmanager
 async def open_system(
-    configuration: Configuration, *, answering: Answering | None = None
+    configuration: Configuration, *, answering: Answering | None = None, is_for_one_turn: bool = False
 ) -> AsyncIterator[System]:
-    """Open the store, make it where there is none; until the end, index what is said and watch what runs."""
+    """Open the store, make it where there is none; until the end, index what is said and watch what runs.
+
+    Where it is opened for one turn, that waits for tools which otherwise a later one would have.
+    """
     configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     database = await asyncio.to_thread(open_database, configuration.database)
     try:
@@ -93,6 +96,11 @@ async def open_system(
         try:
             ids = Ids()
             adapters = make_adapters(configuration)
+            servers = McpServers(
+                configuration.mcp_servers,
+                folder=configuration.data_dir / "mcp",
+                first_seconds=None if is_for_one_turn else FIRST_SECONDS,
+            )
             desk = Desk(
                 database=database,
                 settings=configuration.settings,
@@ -100,10 +108,10 @@ async def open_system(
                 clock=SystemClock(),
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
+                troubles=servers.troubles,
             )
             background = Registry(database, configuration.data_dir / PROCESSES, clock=desk.clock, ids=ids)
-            answers = answering or _answering(configuration, database, background)
-            servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
+            answers = answering or _answering(configuration, desk, background)
             async with (
                 aclosing(servers),
                 tied(database, configuration.data_dir, desk.holder),
@@ -175,17 +183,17 @@ async def _warm_up(answers: "Answering", servers: McpServers) -> None:
     await asyncio.gather(answers.warm_up(), servers.ready())
 
 
-def _answering(configuration: Configuration, database: Database, background: Background) -> Answering:
+def _answering(configuration: Configuration, desk: Desk, background: Background) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
-    return _program(configuration, database, background) or _model(configuration, database, background)
+    return _program(configuration, desk, background) or _model(configuration, desk, background)
 
 
-def _program(configuration: Configuration, database: Database, background: Background) -> Answering | None:
+def _program(configuration: Configuration, desk: Desk, background: Background) -> Answering | None:
     """Return the program that answers instead of a model, if one is named; its module is imported only then."""
     chosen = configuration.agent
     program = ProgramSettings(
         command=chosen.acp or chosen.command,
-        folder=configuration.workspace or configuration.data_dir / "workspace",
+        folder=configuration.workspace or Path.cwd(),
         environment=chosen.environment,
     )
     if chosen.acp:
@@ -195,19 +203,24 @@ def _program(configuration: Configuration, database: Database, background: Backg
             program,
             errors=configuration.data_dir / "agent.log",
             reports=reports,
-            read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),
+            read_media=lambda hashes: desk.database.read(lambda tx: read_contents(tx, hashes)),
         )
         return Answering(
             agent=agent, tools=steps.acp_tools(reports), who=f"{program.name} (ACP)", warm_up=agent.warm_up
         )
     if chosen.command:
         command_agent = importlib.import_module("keryx.agents.command").CommandAgent
-        answering = command_agent(program, speaks=chosen.format, profile=configuration.profile)
-        return Answering(agent=answering, tools=_tools(configuration, database, background), who=program.name)
+        answering = command_agent(
+            program,
+            speaks=chosen.format,
+            profile=configuration.profile,
+            silence_seconds=chosen.timeout_seconds,
+        )
+        return Answering(agent=answering, tools=_tools(configuration, desk, background), who=program.name)
     return None
 
 
-def _model(configuration: Configuration, database: Database, background: Background) -> Answering:
+def _model(configuration: Configuration, desk: Desk, background: Background) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(
@@ -220,25 +233,25 @@ def _model(configuration: Configuration, database: Database, background: Backgro
         Access(variables=models.variables, timeout_seconds=models.timeout_seconds, prices=models.prices),
         otherwise=Guide(),
         clock=SystemClock(),
-        read_media=lambda hashes: database.read(lambda tx: read_contents(tx, hashes)),
+        read_media=lambda hashes: desk.database.read(lambda tx: read_contents(tx, hashes)),
     )
     return Answering(
         agent=agent,
-        tools=_tools(configuration, database, background),
+        tools=_tools(configuration, desk, background),
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
 
 
-def _tools(configuration: Configuration, database: Database, background: Background) -> list[Tool]:
+def _tools(configuration: Configuration, desk: Desk, background: Background) -> list[Tool]:
     """Return the tools there are without any server of others."""
-    settings = configuration.tools
+    settings, database = configuration.tools, desk.database
     workspaces = Workspaces(
         default=configuration.workspace or Path.cwd(),
         kept_out=(configuration.config_dir, configuration.data_dir),
     )
     return [
-        *state_tools(database),
+        *state_tools(database, troubles=desk.troubles),
         *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
         *file_tools(workspaces),
         *finding_tools(workspaces),

@@ -125,6 +125,8 @@ class AgentSettings:
     command: tuple[str, ...] = ()
     """The command line of a program that answers one turn."""
     format: CommandFormat = "text"
+    timeout_seconds: int = 600
+    """How long a program that answers one turn may be silent."""
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """What such a program finds in its environment: ours without Keryx's own variables, and providers' variables."""
 

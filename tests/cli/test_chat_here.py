@@ -5,9 +5,9 @@ import io
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -336,23 +336,32 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n/title Greeting\n/resume nothing\n"))
-    assert await chat(make_desk(store), Actor(), Toolbox(), who="Somebody") == 0
+    desk = replace(make_desk(store), troubles=lambda: ["It is broken."])
+    assert await chat(desk, Actor(), Toolbox(), who="Somebody") == 0
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
+    assert out.count("It is broken.") == 1
     assert "There is no conversation called 'nothing' here." in out
 
 
 async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(
     store: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def ask(text: str, agent: Agent, resume: str | None = None) -> tuple[int, str, str]:
-        desk = make_desk(store)
+    async def ask(
+        text: str, agent: Agent, resume: str | None = None, *, troubles: Sequence[str] = ()
+    ) -> tuple[int, str, str]:
+        desk = replace(make_desk(store), troubles=lambda: troubles)
         code = await print_answer(desk, agent, Toolbox(state_tools(store)), text, resume=resume)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
     teller = Storyteller(tmp_path / "gate")
     assert await ask("hello", teller) == (0, "You said: hello\n", "")
+    assert await ask("hi", teller, troubles=["It is broken."]) == (
+        0,
+        "You said: hi\n",
+        "keryx: It is broken.\n",
+    )
     assert await ask("again", teller, "hello") == (0, "You said: again\n", "")
     assert await ask("/title", teller, "hello") == (0, "This conversation is called 'hello'.\n", "")
     code, out, err = await ask("fail", teller)

@@ -1,6 +1,7 @@
 """Programs of others from the configuration to the answer: who answers, and servers that must not hold up the start."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -38,6 +39,29 @@ async def test_a_command_answers_in_the_terminal(tmp_path: Path) -> None:
     process = await start(environ, "--print", "hello there")
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
     assert (out.decode(), err.decode(), process.returncode) == ("HELLO THERE\n", "", 0)
+
+
+async def test_a_command_beside_the_configuration_works_where_keryx_was_started_and_wins_over_a_model(
+    tmp_path: Path,
+) -> None:
+    environ = environ_of(tmp_path, "agent: {command: [./answer.sh]}") | {"KERYX_MODEL": "openai:gpt-5"}
+    script = tmp_path / "main" / "answer.sh"
+    script.write_text("#!/bin/sh\npwd\n")
+    script.chmod(0o700)
+    process = await start(environ, "--print", "where are you?")
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+    assert out.decode() == f"{Path.cwd()}\n"
+    assert err.decode() == "keryx: agent.command answers; the model (openai:gpt-5) is not asked.\n"
+
+
+async def test_a_single_answer_says_which_tools_do_not_come(tmp_path: Path) -> None:
+    broken = {"command": [sys.executable, "-S", "-c", "raise SystemExit('there is no key')"]}
+    environ = environ_of(tmp_path, json.dumps({"mcp": {"servers": {"broken": broken}}}))
+    process = await start(environ, "--print", "Which platforms are there?")
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+    trouble = "The MCP server 'broken' does not work: there is no key"
+    assert trouble in out.decode()
+    assert err.decode() == f"keryx: {trouble}\n"
 
 
 async def test_servers_that_never_come_do_not_hold_up_a_gateway(tmp_path: Path) -> None:

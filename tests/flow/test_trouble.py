@@ -21,7 +21,7 @@ from keryx.gateway.turns import TurnLoop
 from keryx.ids import Ids
 from keryx.platforms.adapter import Update
 from keryx.store.database import Database, Tx
-from keryx.testing.builders import call_message
+from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.testing.platform import FakeAdapter, FakePlatform
 from keryx.tools.state import state_tools
@@ -225,6 +225,25 @@ async def test_an_account_that_fails_is_tried_again(store: Database, platform: F
     await until(lambda: len(platform.shown) == 1)
     await gateway.stop(seconds=1)
     await asyncio.wait_for(waiting, 10)
+
+
+async def test_what_does_not_work_is_told_to_the_owner_where_nobody_else_reads_it(
+    desk: Desk, play: Play
+) -> None:
+    broken = replace(desk, troubles=lambda: ["The MCP server 'x' does not work: no key"])
+    owner = await play.meet("olga", role="owner")
+    for number, source in enumerate((dm("olga"), group("olga"), dm("ana"))):
+        await play.accept("/platforms", source=source, ref=str(number))
+    assert await answer_waiting(broken) == 3
+    told = {to: text for to, text in await play.said() if text.startswith("Connected now:")}
+    assert [to for to, text in told.items() if "no key" in text] == ["telegram:olga"]
+    assert len(told) == 3
+
+    tool = Toolbox(state_tools(play.database, troubles=broken.troubles)).find("list_platforms")
+    assert tool is not None
+    use = Use(arguments={}, session_id="s", person_id=owner.id, audience_id=None, key="k")
+    assert str(await tool.run(use)).endswith("\nThe MCP server 'x' does not work: no key")
+    assert "no key" not in str(await tool.run(replace(use, audience_id=1)))
 
 
 async def test_tools_tell_in_private_and_keep_silent_before_others(

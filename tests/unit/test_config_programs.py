@@ -56,12 +56,26 @@ def test_nobody_answers_instead_of_a_model_where_nothing_is_said(home: Home) -> 
     assert found.mcp_servers == ()
 
 
+def test_a_program_that_is_named_by_a_path_lies_beside_the_file_that_names_it(home: Home) -> None:
+    home.write("agent: {command: [./answer.sh, ./a]}\nmcp: {servers: {a: {command: bin/serve}}}")
+    found = load_config(home.environ, home.cwd)
+    assert found.agent.command == (str(home.folder / "answer.sh"), "./a")
+    assert found.mcp_servers[0].command == (str(home.folder / "bin" / "serve"),)
+    assert load_config(home.environ | {"KERYX_AGENT_COMMAND": "./it"}, home.cwd).agent.command == (
+        str(home.cwd / "it"),
+    )
+    assert load_config(home.environ | {"KERYX_AGENT_COMMAND": "cat a/b"}, home.cwd).agent.command == (
+        "cat",
+        "a/b",
+    )
+
+
 def test_a_command_line_is_a_text_or_a_list(home: Home) -> None:
     home.write("agent: {acp: 'opencode acp --cwd \"/a b\"'}")
     assert load_config(home.environ, home.cwd).agent.acp == ("opencode", "acp", "--cwd", "/a b")
-    home.write("agent: {command: [./answer, 'a b'], format: jsonl}")
+    home.write("agent: {command: [answer, 'a b'], format: jsonl}")
     agent = load_config(home.environ, home.cwd).agent
-    assert (agent.command, agent.format, agent.acp) == (("./answer", "a b"), "jsonl", ())
+    assert (agent.command, agent.format, agent.acp) == (("answer", "a b"), "jsonl", ())
     assert set_value("agent.command", "none", environ=home.environ, cwd=home.cwd).agent.command == ()
 
 

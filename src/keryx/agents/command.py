@@ -27,6 +27,7 @@ STOP_SECONDS: Final = 0.25
 """How long a program that is told to stop may take, before it is ended by force."""
 READ_BYTES: Final = 65_536
 QUOTED_MAX: Final = 200
+SILENCE_SECONDS: Final = 600.0
 SILENT_PURPOSES: Final = ("flush", "title", "compress")
 
 
@@ -34,9 +35,16 @@ class CommandAgent:
     """Answers with a program."""
 
     def __init__(
-        self, settings: ProgramSettings, *, speaks: CommandFormat = "text", profile: str = "main"
+        self,
+        settings: ProgramSettings,
+        *,
+        speaks: CommandFormat = "text",
+        profile: str = "main",
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
+        """Answer with a program, which is ended when it writes nothing for so long."""
         self._settings = settings
+        self._silence_seconds = silence_seconds
         self._speaks = speaks
         self._profile = profile
 
@@ -58,13 +66,24 @@ class CommandAgent:
         )
         complaints: deque[str] = deque(maxlen=1)
         hearing = asyncio.create_task(_last_line(program, complaints))
+        deadline = asyncio.timeout(None)
         try:
-            speak = self._speak_text if self._speaks == "text" else self._speak_lines
-            message = await speak(brief, stage, program)
-            with suppress(OSError, RuntimeError):
-                program.stdin.close()
-            code = await program.wait()
-            await hearing
+            async with deadline:
+                patience = _Patience(deadline, self._silence_seconds)
+                speak = self._speak_text if self._speaks == "text" else self._speak_lines
+                message = await speak(brief, stage, program, patience)
+                with suppress(OSError, RuntimeError):
+                    program.stdin.close()
+                patience.renew()
+                code = await program.wait()
+                await hearing
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise AgentFailed(
+                f"the program {self._settings.name!r} wrote nothing for {self._silence_seconds:g} s and was ended; "
+                "agent.timeout_seconds in the configuration says how long it may be silent."
+            ) from None
         finally:
             hearing.cancel()
             await program.stop(seconds=STOP_SECONDS)
@@ -77,12 +96,14 @@ class CommandAgent:
     async def close(self) -> None:
         """It holds nothing."""
 
-    async def _speak_text(self, brief: Brief, stage: Stage, program: Program) -> NewMessage:
+    async def _speak_text(
+        self, brief: Brief, stage: Stage, program: Program, patience: "_Patience"
+    ) -> NewMessage:
         """Give it what was asked, and show what it writes as it comes."""
         writing = asyncio.create_task(_write(program, asked_text(brief), last=True))
         said: list[str] = []
         try:
-            async for piece in _pieces(program):
+            async for piece in patience.over(_pieces(program)):
                 said.append(piece)
                 await stage.say(piece)
         finally:
@@ -93,12 +114,14 @@ class CommandAgent:
             role="assistant", parts=(TextPart(text=text),) if text.strip() else (), finish_reason="stop"
         )
 
-    async def _speak_lines(self, brief: Brief, stage: Stage, program: Program) -> NewMessage:
+    async def _speak_lines(
+        self, brief: Brief, stage: Stage, program: Program, patience: "_Patience"
+    ) -> NewMessage:
         """Give it the brief, and do what its lines say; what was said before a call belongs to the call's step."""
         told = _Told()
         writing = asyncio.create_task(_write(program, dumps(brief_json(brief)) + "\n"))
         try:
-            async for line in _lines(program):
+            async for line in patience.over(_lines(program)):
                 if await told.take(self._read(line), stage):
                     calls = told.calls
                     done = await stage.act(told.message())
@@ -120,6 +143,26 @@ class CommandAgent:
                 f"the program {self._settings.name!r} wrote a line that is no JSON object; see the guide to agents."
             )
         return read
+
+
+class _Patience:
+    """How long a program may be silent; the time we take for what it wrote is not its own."""
+
+    def __init__(self, deadline: asyncio.Timeout, seconds: float) -> None:
+        self._deadline = deadline
+        self._seconds = seconds
+
+    def renew(self) -> None:
+        """Wait as long again from now on."""
+        self._deadline.reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    async def over(self, written: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Yield what is written, as long as the next of it comes in time."""
+        self.renew()
+        async for each in written:
+            self._deadline.reschedule(None)
+            yield each
+            self.renew()
 
 
 class _Told:

@@ -150,6 +150,7 @@ class Room:
         self._look: Look | None = None
         self._own_refs: set[str] = set()
         self._questions: set[int] = set()
+        self._troubles: set[str] = set()
         self._shown: dict[str, asyncio.Event] = {}
         self._is_closed = False
         self._woken = asyncio.Event()
@@ -295,6 +296,7 @@ class Room:
             else:
                 self._show_spoken(each)
         self._show_question(seen)
+        self._show_troubles()
         if seen.turn is not None and seen.turn.said:
             self._speech.so_far(seen.turn.id, seen.turn.said)
         if speaking is not None and speaking == self._speech.turn_id and ended is not None:
@@ -313,6 +315,13 @@ class Room:
             self.screen.tell(ask(question, zone=self.place.settings.reset.default.zone))
         if not told or told[-1].id in self._seen:
             self._questions.add(question.id)
+
+    def _show_troubles(self) -> None:
+        """Tell once what does not work that was set up."""
+        for trouble in self._desk.troubles():
+            if trouble not in self._troubles:
+                self._troubles.add(trouble)
+                self.screen.note(trouble)
 
     def _end_speech(self, turn_id: int, ended: EndedTurn, seen: Look) -> None:
         """Show the rest of what a turn said that has ended without an answer."""

@@ -30,7 +30,10 @@ NOT_ANSWERED: Final = {"failed": "That failed: {}", "cancelled": "It was stopped
 async def print_answer(
     desk: Desk, agent: Agent, toolbox: Toolbox, text: str, *, resume: str | None = None
 ) -> int:
-    """Print the answer to ``text`` and return 0; else, with the reason on standard error, 1 or ``WAITS``."""
+    """Print the answer to ``text`` and return 0; else, with the reason on standard error, 1 or ``WAITS``.
+
+    What does not work that was set up is told on standard error, too.
+    """
     # Whoever waits for one answer waits for nothing else.
     desk = replace(desk, settings=replace(desk.settings, titles=False))
     source = replace(LOCAL_CLI, account=f"print-{desk.ids.token()}")
@@ -43,6 +46,9 @@ async def print_answer(
         except (InvalidValue, _NoAnswer) as reason:
             print(f"keryx: {reason}", file=sys.stderr)
             return WAITS if isinstance(reason, _Waits) else 1
+        finally:
+            for trouble in desk.troubles():
+                print(f"keryx: {trouble}", file=sys.stderr)
     print(answer)
     return 0
 

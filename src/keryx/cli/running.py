@@ -22,6 +22,7 @@ HISTORY = "history"
 
 def chat(configuration: Configuration, *, resume: str | None) -> int:
     """Chat in this terminal until the person leaves."""
+    _say_who_wins(configuration)
     talk = importlib.import_module("keryx.cli.chat").chat
     _log_to_file(configuration)
 
@@ -42,11 +43,12 @@ def chat(configuration: Configuration, *, resume: str | None) -> int:
 
 def print_answer(configuration: Configuration, *, text: str, resume: str | None) -> int:
     """Print the answer to one question."""
+    _say_who_wins(configuration)
     ask = importlib.import_module("keryx.cli.chat_print").print_answer
     configure_logging("error", configuration.log.format)
 
     async def run() -> int:
-        async with open_system(configuration) as system:
+        async with open_system(configuration, is_for_one_turn=True) as system:
             code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
             return code
 
@@ -55,6 +57,7 @@ def print_answer(configuration: Configuration, *, text: str, resume: str | None)
 
 def serve(configuration: Configuration) -> int:
     """Run a gateway until Ctrl-C or SIGTERM; returns when everything is finished or handed back."""
+    _say_who_wins(configuration)
     configure_logging(configuration.log.level, configuration.log.format)
 
     def ready(system: System, gateway: Gateway) -> None:
@@ -87,6 +90,15 @@ def usage(configuration: Configuration, *, days: int, as_json: bool) -> int:
     tell = importlib.import_module("keryx.cli.usage").tell_days
     print(asyncio.run(tell(configuration, days=days, as_json=as_json)))
     return 0
+
+
+def _say_who_wins(configuration: Configuration) -> None:
+    """Warn of a model that is set though a program answers."""
+    agent, models = configuration.agent, configuration.models
+    if (agent.acp or agent.command) and (models.default or models.by_platform):
+        setting = "agent.acp" if agent.acp else "agent.command"
+        which = models.default or "set for a platform"
+        print(f"keryx: {setting} answers; the model ({which}) is not asked.", file=sys.stderr)
 
 
 def _as_text(shown: Nodes) -> str:

@@ -20,6 +20,7 @@ AGENT_ACP: Setting[tuple[str, ...]] = Setting(
     read=readers.command_line,
     default=(),
     place="own",
+    is_path=True,
     help="The command line of an ACP program that answers instead of a model.",
 )
 AGENT_COMMAND: Setting[tuple[str, ...]] = Setting(
@@ -27,6 +28,7 @@ AGENT_COMMAND: Setting[tuple[str, ...]] = Setting(
     read=readers.command_line,
     default=(),
     place="own",
+    is_path=True,
     help="The command line of a program that is run for each turn and answers it.",
 )
 AGENT_FORMAT: Setting[CommandFormat] = Setting(
@@ -36,11 +38,19 @@ AGENT_FORMAT: Setting[CommandFormat] = Setting(
     place="own",
     help="What that program reads and writes: `text`, or `jsonl`, an object a line.",
 )
+AGENT_TIMEOUT: Setting[int] = Setting(
+    name="agent.timeout_seconds",
+    read=whole(1, 86_400),
+    default=_AGENT.timeout_seconds,
+    place="own",
+    help="How long that program may be silent, before its first word and after any other.",
+)
 MCP_COMMAND: Setting[tuple[str, ...]] = Setting(
     name="mcp.servers.<name>.command",
     read=readers.command_line,
     default=(),
     place="own",
+    is_path=True,
     chosen=readers.server_name,
     help="The command line of an MCP server that Keryx starts.",
 )
@@ -97,7 +107,7 @@ MCP_TIMEOUT: Setting[int | None] = Setting(
 )
 
 MCP_ROWS: Final = (MCP_COMMAND, MCP_ENV, MCP_URL, MCP_HEADERS, MCP_TOOLSET, MCP_EFFECTS, MCP_TIMEOUT)
-ROWS: Final[tuple[Setting[Any], ...]] = (AGENT_ACP, AGENT_COMMAND, AGENT_FORMAT, *MCP_ROWS)
+ROWS: Final[tuple[Setting[Any], ...]] = (AGENT_ACP, AGENT_COMMAND, AGENT_FORMAT, AGENT_TIMEOUT, *MCP_ROWS)
 
 
 def effect_of(text: str) -> StepEffect:

@@ -26,6 +26,7 @@ def agent_of(reading: Reading, variables: Mapping[str, str]) -> AgentSettings:
         acp=acp,
         command=command,
         format=reading.of(rows.AGENT_FORMAT),
+        timeout_seconds=reading.of(rows.AGENT_TIMEOUT),
         environment=MappingProxyType(own),
     )
 

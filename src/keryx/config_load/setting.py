@@ -28,7 +28,7 @@ class Setting(Generic[T]):
     chosen: Callable[[str], object] | None = None
     """Checks the part in angle brackets."""
     is_path: bool = False
-    """A relative one counts from the folder of the file it stands in."""
+    """A relative one counts from the folder of the file it stands in; so does the program of a command line."""
     holds_pairs: bool = False
     """In a file it may be written as names with values, which are read as ``NAME=value``."""
     shown: Callable[[str], str] = _as_it_is
@@ -50,6 +50,11 @@ class Setting(Generic[T]):
 
     def resolved(self, value: T, folder: Path) -> T:
         """Return a path as seen from ``folder``, and anything else as it is."""
-        if not self.is_path or not isinstance(value, str) or "://" in value:
+        if not self.is_path:
+            return value
+        if isinstance(value, tuple) and value and "/" in value[0]:
+            # A bare name is looked for on the path, as a shell would.
+            return (str(folder / Path(value[0]).expanduser()), *value[1:])  # type: ignore[return-value]
+        if not isinstance(value, str) or "://" in value:
             return value
         return str(folder / Path(value).expanduser())  # type: ignore[return-value]  # A path's T is a text.

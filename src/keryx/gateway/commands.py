@@ -1,5 +1,7 @@
 """Commands that only a running surface can answer: they wait in the inbox until one does, also over a crash."""
 
+from collections.abc import Sequence
+
 from keryx.domain.command import ParsedCommand, parse_command
 from keryx.domain.compaction import KEPT_TURNS, WINDOW_TOKENS, plan_by_hand
 from keryx.domain.message import text_of
@@ -8,7 +10,7 @@ from keryx.gateway.log import concerning, log_of
 from keryx.store.database import ReadTx
 from keryx.transactions.answer_command import answer_command
 from keryx.views.gauge import show_gauge
-from keryx.views.nodes import list_platforms
+from keryx.views.nodes import list_platforms, may_hear_troubles
 from keryx.views.pins import pinned_seqs
 from keryx.views.search import SearchResult, search
 from keryx.views.transcript import model_messages
@@ -37,23 +39,30 @@ async def answer_waiting(desk: Desk) -> int:
 
 async def _answer(desk: Desk, command: WaitingCommand) -> None:
     try:
-        reply = await desk.database.read(lambda tx: _reply(tx, command))
+        reply = await desk.database.read(lambda tx: _reply(tx, command, desk))
     except Exception as error:  # noqa: BLE001 - one that cannot be answered must not hold up the others
         _log.failed("a command failed", error=error)
         reply = "That did not work; the log says why."
     await desk.insist(lambda tx: answer_command(tx, command.id, reply=reply, ids=desk.ids), what="a command")
 
 
-def _reply(tx: ReadTx, command: WaitingCommand) -> str:
+def _reply(tx: ReadTx, command: WaitingCommand, desk: Desk) -> str:
     parsed = parse_command(text_of(command.parts))
     assert isinstance(parsed, ParsedCommand), "only what was read as a command waits as one"
     match parsed.name:
         case "search":
             return _search(tx, command, parsed.arguments)
         case "platforms":
-            return "\n".join(["Connected now:", *list_platforms(tx)])
+            return _platforms(tx, command, desk.troubles())
         case _:
             return _preview(tx, command)
+
+
+def _platforms(tx: ReadTx, command: WaitingCommand, troubles: Sequence[str]) -> str:
+    assert command.person_id is not None, "a command is somebody's"
+    audience_id = audience_at(tx, command.source, command.session_id)
+    may_hear = may_hear_troubles(tx, person_id=command.person_id, audience_id=audience_id)
+    return "\n".join(["Connected now:", *list_platforms(tx), *(troubles if may_hear else ())])
 
 
 def _search(tx: ReadTx, command: WaitingCommand, text: str) -> str:

@@ -1,7 +1,7 @@
 """What the loops of one gateway share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -52,6 +52,8 @@ class Desk:
     metrics: Metrics = field(default_factory=Metrics)
     platforms: frozenset[str] = frozenset()
     """Those connected, as the agent is told."""
+    troubles: Callable[[], Sequence[str]] = tuple
+    """What does not work now that an owner set up, a sentence each; for owners alone."""
     look_seconds: float = LOOK_SECONDS
     """How long at most nobody looks for work: retries and pauses come due without a commit."""
 

@@ -103,6 +103,7 @@ class WriteFile(_FileTool):
     def act(self, workspace: Workspace, path: Path, use: Use, given: Arguments) -> str:
         """Write it and return how much it was."""
         name = workspace.shown(path)
+        _check_not_git(name)
         if path.exists():
             _check_file(path, name, bytes_max=None)
         data = _encoded(given.text("content"))
@@ -139,6 +140,7 @@ class EditFile(_FileTool):
             raise ToolFailed("'old' is empty; to write a whole file there is write_file.")
         if old == new:
             raise ToolFailed("'old' and 'new' are the same; nothing would change.")
+        _check_not_git(name)
         _check_file(path, name, bytes_max=EDIT_BYTES_MAX)
         try:
             text = path.read_bytes().decode()
@@ -155,6 +157,12 @@ class EditFile(_FileTool):
             )
         _replace(path, _encoded(text.replace(old, new)), key=use.key)
         return f"{name}: replaced {'once' if count == 1 else f'{count} times'}."
+
+
+def _check_not_git(name: str) -> None:
+    """Raise ``ToolFailed`` for git's own files: they say which programs git runs."""
+    if any(part.casefold() == ".git" for part in Path(name).parts):
+        raise ToolFailed(f"{name!r} is one of git's own files; only git changes them, in the terminal.")
 
 
 def _check_file(path: Path, name: str, *, bytes_max: int | None) -> None:

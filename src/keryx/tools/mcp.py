@@ -2,7 +2,7 @@
 
 A server is started when the first turn needs tools, by a task of its own, and again when it ends. What it listed last
 is kept in a file, so that its tools are there from the first turn on, and only a call waits for the server. What its
-tools do is what the owner says, else what the server says, else a person is asked each time.
+tools do is what the owner says; else a person is asked each time, unless the server says that it only reads.
 """
 
 import asyncio
@@ -29,16 +29,18 @@ from keryx.tools.tool import Tool, ToolFailed, Use
 NAME_MAX: Final = 64
 """The longest name of a tool that every provider takes."""
 DESCRIPTION_MAX: Final = 4_000
-OUTPUT_MAX: Final = 200_000
+OUTPUT_MAX: Final = 5_000_000
+"""How many characters of a result are kept; those that are too many to be shown at once are kept beside it."""
 SHOWN_MAX: Final = 300
 START_SECONDS: Final = 30.0
 """How long a server may take to start and list its tools, and a call may wait for that."""
 FIRST_SECONDS: Final = 5.0
-"""How long a turn waits for servers of which no list was ever seen."""
+"""How long a turn waits for servers of which no list was ever seen, where others follow that will have it."""
 CANCEL_SECONDS: Final = 5.0
 PAUSE_FIRST_SECONDS: Final = 1.0
 PAUSE_MAX_SECONDS: Final = 60.0
 AWAY: Final = "The server {name!r} cannot be reached now; it is tried again. Try later, or do without it."
+TROUBLE: Final = "The MCP server {name!r} does not work: {why}"
 UNKNOWN: Final = "The server {name!r} ended during the call: it is unknown whether it was done."
 
 _log = logging.getLogger("keryx.tools.mcp")
@@ -55,9 +57,13 @@ class McpServers:
         folder: Path,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         start_seconds: float = START_SECONDS,
-        first_seconds: float = FIRST_SECONDS,
+        first_seconds: float | None = FIRST_SECONDS,
     ) -> None:
-        """Know the servers; ``folder`` is where their lists and complaints are kept."""
+        """Know the servers; ``folder`` is where their lists and complaints are kept.
+
+        ``first_seconds`` is how long the first turn waits for lists that were never seen; None for as long as it takes
+        until each server has listed its tools or failed.
+        """
         self._first_seconds = first_seconds
         self._servers = [
             _Server(each, folder=folder, sleep=sleep, start_seconds=start_seconds) for each in servers
@@ -66,6 +72,14 @@ class McpServers:
     def tools(self) -> Sequence[Tool]:
         """Return the tools that are known now."""
         return [tool for server in self._servers for tool in server.tools.values()]
+
+    def troubles(self) -> Sequence[str]:
+        """Return what keeps servers from working now, a sentence each, for the owner: it quotes what they wrote."""
+        return [
+            TROUBLE.format(name=server.settings.name, why=server.trouble)
+            for server in self._servers
+            if server.trouble is not None
+        ]
 
     async def ready(self) -> None:
         """Start the servers, and wait a moment for those of which no list was ever seen."""
@@ -107,7 +121,9 @@ class _Server:
         self._is_up = asyncio.Event()
         self._has_changed = asyncio.Event()
         self.listed = asyncio.Event()
-        """Set when a list is known, or was waited for long enough."""
+        """Set when a list is known, or was waited for long enough, or will not come soon."""
+        self.trouble: str | None = None
+        """Why it does not work; None while it does, or may."""
         self.tools: Mapping[str, McpTool] = {}
         self._offer(_read_list(self._kept, settings))
 
@@ -153,10 +169,15 @@ class _Server:
         pause = PAUSE_FIRST_SECONDS
         while not self._is_ending:
             was_up = False
+            written = await asyncio.to_thread(_size_of, self._errors)
             try:
                 was_up = await self._serve()
             except Exception as error:  # noqa: BLE001 - whatever a foreign program does, it is tried again
-                _log.warning("the MCP server %s failed: %s", self.settings.name, _kind_of(error))
+                name, kind = self.settings.name, _kind_of(error)
+                _log.warning("the MCP server %s failed: %s; mcp/%s.log may say more", name, kind, name)
+                line = await asyncio.to_thread(_last_line, self._errors, since=written)
+                self.trouble = _in_words(error, line, seconds=self._start_seconds)
+                self.listed.set()
             finally:
                 self._link = None
                 self._is_up.clear()
@@ -173,6 +194,7 @@ class _Server:
             await self._list(link)
             until_up.reschedule(None)
             self._link = link
+            self.trouble = None
             self._is_up.set()
             _log.info("the MCP server %s is up with %s tools", self.settings.name, len(self.tools))
             while not link.gone.is_set():
@@ -216,7 +238,7 @@ class McpTool:
         try:
             given = await self._server.call(self._tool, use.arguments, effect=self.offer.effect)
         except Refused as refusal:
-            raise ToolFailed(cut(str(refusal), OUTPUT_MAX)) from None
+            raise ToolFailed(str(_limited(str(refusal)))) from None
         except Silent as silence:
             raise ToolFailed(
                 f"The server {name!r} did not answer within {silence} s: it is unknown whether it was done."
@@ -245,20 +267,19 @@ def offered_name(server: str, tool: str) -> str:
 
 
 def effect_of(settings: McpServerSettings, tool: Listed) -> StepEffect:
-    """Return what a tool does: as the owner says, else as the server says, else a person is asked."""
+    """Return what a tool does: as the owner says, else a person is asked unless it only reads."""
     said = settings.effects.get(tool.name)
     if said is not None:
         return said
-    if tool.only_reads:
-        return "pure"
-    return "idempotent" if tool.may_repeat else "ask"
+    # That a call may be repeated says nothing of whether it may be made: deleting twice is no worse than once.
+    return "pure" if tool.only_reads else "ask"
 
 
 def _limited(given: JsonValue) -> JsonValue:
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     if len(text) <= OUTPUT_MAX:
         return given
-    return f"{text[:OUTPUT_MAX]}\n[cut here: {len(text)} characters in all]"
+    return f"{text[:OUTPUT_MAX]}\n[cut here: {len(text)} characters in all, of which {OUTPUT_MAX} are kept]"
 
 
 def _identity(settings: McpServerSettings) -> str:
@@ -290,11 +311,46 @@ def _write_list(path: Path, settings: McpServerSettings, listed: Sequence[Listed
         _log.warning("the tools of the MCP server %s cannot be kept: %s", settings.name, error.strerror)
 
 
-def _kind_of(error: BaseException) -> str:
-    """Return what kind of error it is, without its words; of several together the first."""
+def _first(error: BaseException) -> BaseException:
+    """Return the first of several errors that came together."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return type(error).__name__
+    return error
+
+
+def _kind_of(error: BaseException) -> str:
+    """Return what kind of error it is, without its words."""
+    return type(_first(error)).__name__
+
+
+def _in_words(error: BaseException, line: str, *, seconds: float) -> str:
+    """Return why a server does not work: its own last line, where it ended by itself and wrote one."""
+    match _first(error):
+        case TimeoutError():
+            return f"it did not list its tools within {seconds:g} s."
+        case _ if line:
+            return line
+        case OSError(strerror=str(reason)):
+            return f"{reason}."
+        case _:
+            return f"it ended, or did not answer as such a server does ({_kind_of(error)})."
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _last_line(path: Path, *, since: int) -> str:
+    """Return the last line that was added to a file, as far as it can be shown; empty where there is none."""
+    size = _size_of(path)
+    if not size:
+        return ""
+    with path.open("rb") as file:
+        # A file that is shorter than before was begun anew.
+        file.seek(max(since if since <= size else 0, size - 4 * SHOWN_MAX))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+    shown = ["".join(char if char.isprintable() else " " for char in line) for line in lines]
+    return one_line(next((line for line in reversed(shown) if line.strip()), ""), SHOWN_MAX)
 
 
 async def _either(*events: asyncio.Event) -> None:

@@ -153,7 +153,6 @@ def _listed(tool: types.Tool) -> Listed:
         description=tool.description or tool.title or "",
         schema=tool.input_schema,
         only_reads=bool(hints and hints.read_only_hint),
-        may_repeat=bool(hints and hints.idempotent_hint),
     )
 
 

@@ -13,7 +13,6 @@ class Listed:
     description: str
     schema: Mapping[str, Any]
     only_reads: bool = False
-    may_repeat: bool = False
 
 
 class Refused(Exception):

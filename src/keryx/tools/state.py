@@ -3,7 +3,7 @@
 What is told in a chat that others read is only what was said to these others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from keryx.domain.json_value import JsonValue
 from keryx.domain.session import SessionId
@@ -17,7 +17,7 @@ from keryx.transactions.command_handlers.context import ago, span
 from keryx.transactions.manage_memory import Kept, edit_memory, remember
 from keryx.views.board import show_board
 from keryx.views.memories import find_memories
-from keryx.views.nodes import list_platforms
+from keryx.views.nodes import list_platforms, may_hear_troubles
 from keryx.views.search import search
 from keryx.views.sessions import list_sessions
 
@@ -25,14 +25,14 @@ LISTED = 10
 RECALLED = 20
 
 
-def state_tools(database: Database) -> Sequence[Tool]:
-    """Return the tools of this module."""
+def state_tools(database: Database, *, troubles: Callable[[], Sequence[str]] = tuple) -> Sequence[Tool]:
+    """Return the tools of this module; ``troubles`` is what does not work now, which only owners are told."""
     return [
         SearchHistory(database),
         ListSessions(database),
         ListSchedules(database),
         ListProcesses(database),
-        ListPlatforms(database),
+        ListPlatforms(database, troubles),
         Recall(database),
         Remember(database),
     ]
@@ -129,11 +129,17 @@ class ListPlatforms(Told):
     """Lists connected platforms."""
 
     name = "list_platforms"
-    description = "List the platforms that are connected now."
+    description = "List the platforms that are connected now, and the servers of tools that do not work."
 
-    def tell(self, tx: ReadTx, use: Use) -> str:  # noqa: ARG002 - the same for everybody
-        """Return the connected accounts, a line each."""
-        return "\n".join(list_platforms(tx)) or "No platform is connected; this terminal always is."
+    def __init__(self, database: Database, troubles: Callable[[], Sequence[str]]) -> None:
+        super().__init__(database)
+        self._troubles = troubles
+
+    def tell(self, tx: ReadTx, use: Use) -> str:
+        """Return the connected accounts, a line each, and for the owner what does not work."""
+        connected = list_platforms(tx) or ["No platform is connected; this terminal always is."]
+        may_hear = may_hear_troubles(tx, person_id=use.person_id, audience_id=use.audience_id)
+        return "\n".join([*connected, *(self._troubles() if may_hear else ())])
 
 
 class Recall(Told):

@@ -6,11 +6,11 @@ without another question, so no lasting yes to a beginning of commands covers it
 """
 
 import asyncio
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from keryx.domain.harmless import harmless_beginning
 from keryx.domain.json_value import JsonValue
 from keryx.domain.process import NoticePolicy
 from keryx.domain.toolset import TERMINAL
@@ -35,18 +35,12 @@ MINUTES_MAX: Final = 24 * 60
 ONLY_THERE: Final = ("watch", "every_minutes", "quiet")
 """What says something only of a process in the background."""
 
-_PLAIN_COMMAND: Final = re.compile(r"[\w./:=@%+,\- ]+", re.ASCII)
-"""Nothing in it means more to a shell than a word."""
-# fmt: off
-_RUNS_OTHERS: Final = frozenset(
-    {
-        "bash", "chroot", "command", "dash", "doas", "env", "eval", "exec", "fish", "ksh", "nice", "nohup",
-        "node", "perl", "php", "python", "python3", "ruby", "setsid", "sh", "source", "ssh", "su", "sudo",
-        "time", "timeout", "watch", "xargs", "zsh", ".",
-    }
-)
-# fmt: on
-"""Programs whose name says nothing about what is run."""
+_GIT: Final = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
+"""File tools write without asking: no folder they fill may pass for a repository that says what git runs."""
 
 
 class Terminal(PlainTool):
@@ -88,7 +82,7 @@ class Terminal(PlainTool):
     ) -> None:
         self._workspaces = workspaces
         self._background = background
-        self._environment = {**environment, "PAGER": "cat", "KERYX_PROFILE": profile}
+        self._environment = {**environment, **_GIT, "PAGER": "cat", "KERYX_PROFILE": profile}
         self.description = (
             "Run a shell command and return its output and exit code. A person is asked first. Nobody can type at it, "
             "and what it starts ends with it, unless it runs in the background: then its number is returned at "
@@ -138,14 +132,12 @@ class Terminal(PlainTool):
         return f"May I run this command{how} in {where}?\n\n{_visible(given.text('command'))}"
 
     def pattern(self, use: Use) -> str:
-        """Return what "always" would cover: the program with whatever words; anything less plain only as it is."""
+        """Return what "always" would cover: a program that only looks with whatever words, any other as it is."""
         given = self.arguments(use)
         if given.flag("background"):
             return NOT_LASTING
         command = given.text("command").strip()
-        program = command.partition(" ")[0]
-        is_plain = _PLAIN_COMMAND.fullmatch(command) and "=" not in program
-        return f"{program} *" if is_plain and Path(program).name not in _RUNS_OTHERS else command
+        return harmless_beginning(command) or command
 
     def _check(self, given: Arguments) -> NoticePolicy:
         """Return when a session is told of it, or raise ``ToolFailed``."""

@@ -81,7 +81,7 @@ class Tool(Protocol):
     def pattern(self, use: Use) -> str | None:
         """Return what a lasting yes to this use would cover; None for every use of the tool.
 
-        Plain words that begin one of the arguments, and a star: ``git *``. See ``domain.approval_rule``.
+        Plain words that begin one of the arguments, and a star: ``git log *``. See ``domain.approval_rule``.
         """
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from keryx.store.database import ReadTx
-from keryx.store.tables import malformed, nodes
+from keryx.store.tables import malformed, nodes, people
 from keryx.store.tables.nodes import HeldAccount, Node
 
 __all__ = ["HeldAccount", "Node", "Nodes", "has_gateway", "show_nodes"]
@@ -36,6 +36,11 @@ def list_platforms(tx: ReadTx) -> list[str]:
         each.platform if not each.account else f"{each.platform} ({each.account})"
         for each in nodes.list_connectors(tx)
     ]
+
+
+def may_hear_troubles(tx: ReadTx, *, person_id: int, audience_id: int | None) -> bool:
+    """Say whether somebody is told what does not work that the owner set up: the owner, where nobody else reads it."""
+    return audience_id is None and people.get_person(tx, person_id).role == "owner"
 
 
 def has_gateway(tx: ReadTx) -> bool:

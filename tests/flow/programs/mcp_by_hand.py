@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "refuse"},
     {"name": "show"},
     {"name": "fill"},
+    {"name": "flood"},
     {"name": "grow"},
 ]
 
@@ -50,6 +52,7 @@ def call(tool: str, given: dict[str, Any]) -> dict[str, Any] | None:
         "sleep": None,
         "fail": text("no paper", isError=True),
         "fill": text("x" * 300_000),
+        "flood": text("x" * 5_000_001) if tool == "flood" else None,
         "keep it": text("kept", structuredContent={"kept": given}),
         "show": {
             "content": [
@@ -75,6 +78,7 @@ def main() -> None:
                 version = params["protocolVersion"]
                 send(id=number, result={"protocolVersion": version, "capabilities": can, "serverInfo": info})
             case "tools/list":
+                time.sleep(float(os.environ.get("PATIENCE", "0")))
                 tools = [{"inputSchema": {"type": "object"}, **tool} for tool in TOOLS]
                 half = len(tools) // 2
                 page = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.agent import AgentFailed, Answer, Brief
+from keryx.agents.agent import AgentFailed, Answer, Brief, StepDone
 from keryx.agents.command import CommandAgent
 from keryx.agents.program import ProgramSettings
 from keryx.clock import SECOND
@@ -15,6 +15,7 @@ from keryx.config import CommandFormat
 from keryx.domain.cover import Cover
 from keryx.domain.message import (
     MediaPart,
+    NewMessage,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -32,11 +33,13 @@ def write(**line): print(json.dumps(line), flush=True)
 """
 
 
-def agent_of(folder: Path, program: str, speaks: CommandFormat = "text") -> CommandAgent:
+def agent_of(
+    folder: Path, program: str, speaks: CommandFormat = "text", *, silence_seconds: float = 60
+) -> CommandAgent:
     settings = ProgramSettings(
         command=(sys.executable, "-S", "-c", PRELUDE + program), folder=folder, environment={"OWN": "kept"}
     )
-    return CommandAgent(settings, speaks=speaks, profile="work")
+    return CommandAgent(settings, speaks=speaks, profile="work", silence_seconds=silence_seconds)
 
 
 async def answer_of(
@@ -225,6 +228,37 @@ child.wait()
     async with asyncio.timeout(30):
         while any(map(is_alive, "".join(stage.said).split())):  # noqa: ASYNC110 - the system's processes
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("program", "speaks"),
+    [
+        ("print('a', flush=True); import time; time.sleep(60)", "text"),
+        ("write(type='text', text='a'); import time; time.sleep(60)", "jsonl"),
+        ("os.write(1, b'a'); os.close(1); import time; time.sleep(60)", "text"),
+    ],
+)
+async def test_a_program_that_falls_silent_is_ended_and_told_of(
+    tmp_path: Path, program: str, speaks: CommandFormat
+) -> None:
+    agent = agent_of(tmp_path, program, speaks, silence_seconds=0.5)
+    with pytest.raises(AgentFailed, match=r"wrote nothing for 0\.5 s and was ended; agent\.timeout_seconds"):
+        await agent.run(brief(), Noted())
+
+
+async def test_what_its_calls_take_is_not_counted_as_silence(tmp_path: Path) -> None:
+    class Slow(Noted):
+        async def act(self, step: NewMessage) -> StepDone:
+            await asyncio.sleep(1.2)  # longer than it may be silent
+            return await super().act(step)
+
+    # A shell, because it starts in no time on a busy machine.
+    calls = json.dumps({"type": "tools", "calls": [{"id": "a", "name": "look"}]})
+    done = json.dumps({"type": "text", "text": "done"})
+    program = f"read brief; echo '{calls}'; read results; echo '{done}'"
+    settings = ProgramSettings(command=("/bin/sh", "-c", program), folder=tmp_path)
+    answer = await CommandAgent(settings, speaks="jsonl", silence_seconds=1.0).run(brief(), Slow())
+    assert said(answer) == "done"
 
 
 async def test_a_turn_that_answers_nobody_starts_nothing(tmp_path: Path) -> None:

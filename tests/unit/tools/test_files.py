@@ -188,3 +188,13 @@ async def test_what_is_not_utf_8_or_too_large_is_not_edited(desk: Desk) -> None:
     assert "not UTF-8" in await desk.refused("edit_file", "latin", old="caf", new="x")
     (desk.root / "big").write_bytes(b"x" * (EDIT_BYTES_MAX + 1))
     assert "bytes, more than" in await desk.refused("edit_file", "big", old="x", new="y")
+
+
+@pytest.mark.parametrize("path", [".git/config", "sub/.git", "sub/.GIT/hooks/x", "link/config"])
+async def test_what_says_which_programs_git_runs_is_changed_by_nobody(desk: Desk, path: str) -> None:
+    (desk.root / ".git").mkdir()
+    (desk.root / ".git" / "config").write_text("[core]")
+    (desk.root / "link").symlink_to(desk.root / ".git")
+    for name, given in (("write_file", {"content": "x"}), ("edit_file", {"old": "[core]", "new": "x"})):
+        assert "is one of git's own files" in await desk.refused(name, path, **given)
+    assert (desk.root / ".git" / "config").read_text() == "[core]"

@@ -69,7 +69,7 @@ def starts(folder: Path) -> int:
 
 
 async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path: Path) -> None:
-    server = by_hand(tmp_path, effects={"fill": "once"}, toolset="office")
+    server = by_hand(tmp_path, effects={"fill": "once", "sleep": "idempotent"}, toolset="office")
     async with serving(tmp_path, server) as servers:
         assert servers.tools() == []
         box = Toolbox(sources=[servers])
@@ -78,12 +78,14 @@ async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path:
         offers = {offer.name: offer for offer in box.offers()}
         changed = offered_name("hand", "keep it")
         assert {
-            name: offers[name].effect for name in ("hand__echo", changed, "hand__send", "hand__fill")
+            name: offers[name].effect
+            for name in ("hand__echo", changed, "hand__send", "hand__fill", "hand__sleep")
         } == {
             "hand__echo": "pure",
-            changed: "idempotent",
+            changed: "ask",
             "hand__send": "ask",
             "hand__fill": "once",
+            "hand__sleep": "idempotent",
         }
         assert offers["hand__echo"].description == "Repeat it."
         assert offers["hand__send"].description == "Send it"
@@ -93,8 +95,11 @@ async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path:
         shown = await tool_of(servers, "hand__show").run(use())
         assert shown == "[image/png, 3 bytes, not kept]\na text\n[resource, not kept]\n[d: a:d]"
         filled = await tool_of(servers, "hand__fill").run(use())
-        assert isinstance(filled, str)
-        assert filled.endswith("[cut here: 300000 characters in all]")
+        # Whole: what is too long to be shown at once is kept beside the conversation.
+        assert filled == "x" * 300_000
+        flooded = await tool_of(servers, "hand__flood").run(use())
+        assert isinstance(flooded, str)
+        assert flooded.endswith("[cut here: 5000001 characters in all, of which 5000000 are kept]")
         assert await failure(servers, "hand__fail") == "no paper"
         assert await failure(servers, "hand__refuse") == "never heard of it"
         question = tool_of(servers, "hand__send").question(use(to="Ana"))
@@ -157,6 +162,50 @@ async def test_a_server_that_never_comes_holds_up_one_turn_for_a_moment(tmp_path
         assert {tool.offer.toolset for tool in servers.tools()} == {"mcp-lost"}
         await servers.ready()
         assert "cannot be reached now" in await failure(servers, "lost__echo")
+
+
+async def test_the_first_turn_waits_for_a_slow_server_where_no_other_turn_will_have_it(
+    tmp_path: Path,
+) -> None:
+    async with serving(tmp_path, by_hand(tmp_path, env={"PATIENCE": "1"}), first_seconds=0.05) as servers:
+        await servers.ready()
+        assert servers.tools() == []
+    async with serving(tmp_path, by_hand(tmp_path, env={"PATIENCE": "1"}), first_seconds=None) as servers:
+        await servers.ready()
+        assert tool_of(servers, "hand__echo").offer.effect == "pure"
+        assert servers.troubles() == []
+
+
+async def test_a_server_that_fails_is_waited_for_no_longer_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "broken.log").write_text("an old story\n")
+    write = "import sys; sys.stderr.write('Traceback\\nKeyError: \\x1b[1mTOKEN\\n\\n'); sys.exit(1)"
+    broken = McpServerSettings(name="broken", command=(sys.executable, "-S", "-c", write))
+    dumb = McpServerSettings(name="dumb", command=(sys.executable, "-S", "-c", ""))
+    asleep = McpServerSettings(name="asleep", command=(sys.executable, "-S", "-c", "input(); input()"))
+    nowhere = McpServerSettings(name="nowhere", command=("/nowhere/it",))
+    async with serving(
+        tmp_path, broken, dumb, asleep, nowhere, start_seconds=2.0, first_seconds=None
+    ) as servers:
+        assert servers.troubles() == []
+        await servers.ready()
+        assert servers.troubles() == [
+            "The MCP server 'broken' does not work: KeyError: [1mTOKEN",
+            "The MCP server 'dumb' does not work: it ended, or did not answer as such a server does (MCPError).",
+            "The MCP server 'asleep' does not work: it did not list its tools within 2 s.",
+            "The MCP server 'nowhere' does not work: No such file or directory.",
+        ]
+
+
+async def test_a_server_that_works_again_is_told_of_no_more(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir()  # it cannot note its start
+    async with serving(tmp_path, by_hand(tmp_path)) as servers:
+        await servers.ready()
+        [trouble] = servers.troubles()
+        assert "IsADirectoryError" in trouble
+        (tmp_path / "book").rmdir()
+        await until(lambda: bool(servers.tools()))
+        await until(lambda: not servers.troubles())
 
 
 async def test_a_list_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:

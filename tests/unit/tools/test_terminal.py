@@ -20,6 +20,11 @@ from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called, use_of
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "GREETING": "hello"}
+GIT = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
+}
 
 
 @pytest.fixture
@@ -108,7 +113,7 @@ async def test_a_command_sees_what_it_is_given_and_nothing_else(terminal: Termin
     seen = dict(line.split("=", 1) for line in told.splitlines()[1:])
     for added_by_the_shell in ("PWD", "SHLVL", "_", "OLDPWD"):
         seen.pop(added_by_the_shell, None)
-    assert seen == ENVIRONMENT | {
+    assert seen == ENVIRONMENT | GIT | {
         "KERYX_SESSION_ID": "20260101_000000_0000abcd",
         "KERYX_PROFILE": "main",
         "PAGER": "cat",
@@ -213,6 +218,7 @@ async def test_a_command_in_the_background_is_started_with_what_it_needs(
     assert job.notice == NoticePolicy()
     assert job.environment == {
         **ENVIRONMENT,
+        **GIT,
         "PAGER": "cat",
         "TERM": "dumb",
         "KERYX_PROFILE": "main",
@@ -273,13 +279,15 @@ async def test_a_call_that_cannot_be_carried_out_is_asked_about_by_nobody(
 @pytest.mark.parametrize(
     ("command", "pattern"),
     [
-        ("git status", "git *"),
-        (" git log --oneline -n 3 ", "git *"),
+        ("git status", "git status *"),
+        (" git log --oneline -n 3 ", "git log *"),
         ("ls", "ls *"),
-        ("./run tests/unit", "./run *"),
         *(
             (command, command)
             for command in (
+                "./run tests/unit",
+                "rm -rf build",
+                "python3.11 a.py",
                 "git status; rm -rf /",
                 "git status && make",
                 "git log | sh",
@@ -299,7 +307,21 @@ async def test_a_call_that_cannot_be_carried_out_is_asked_about_by_nobody(
         ),
     ],
 )
-def test_always_covers_a_program_only_where_the_command_is_nothing_but_words(
+def test_always_covers_more_than_the_very_command_only_where_it_just_looks(
     terminal: Terminal, command: str, pattern: str
 ) -> None:
     assert terminal.pattern(use_of(command=command)) == pattern
+
+
+async def test_a_folder_that_file_tools_could_fill_never_says_what_git_runs(
+    terminal: Terminal, root: Path
+) -> None:
+    for folder in ("objects", "refs"):
+        (root / folder).mkdir()
+    (root / "HEAD").write_text("ref: refs/heads/main\n")
+    (root / "config").write_text(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = echo > ran; false\n"
+    )
+    told = await called(terminal, command="git status")
+    assert "cannot use bare repository" in told
+    assert not (root / "ran").exists()
