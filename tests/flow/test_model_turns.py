@@ -160,6 +160,37 @@ async def test_what_is_said_meanwhile_is_read_at_the_next_step(
     assert len(server.requests) == 2
 
 
+async def test_in_a_group_nobody_else_s_word_uses_the_tools_of_who_asked(
+    store: Database, platform: FakePlatform
+) -> None:
+    book: Counter[str] = Counter()
+    look, booking = Errand("look", "once", Counter()), Errand("book", "once", book)
+    look.may_end.clear()
+    script = [
+        Reply(calls=[Call(name="look")]),
+        Reply(text="Ana, it is free."),
+        Reply(calls=[Call(name="book")]),
+        Reply(text="Ben, I may not."),
+    ]
+    settings = Settings(busy=BusySettings(default="steer"))
+    async with (
+        ModelServer(script) as server,
+        running(store, platform, agent_on(server), tools=[look, booking], settings=settings),
+    ):
+        platform.say("The hotel?", chat="trip", chat_type="group")
+        await look.at_work.wait()
+        for user, text in (("ana", "And the bar?"), ("ben", "Book it now!")):
+            heard = platform.say(text, chat="trip", chat_type="group", user=user)
+            await until(lambda heard=heard: heard.ref in platform.acknowledged)  # type: ignore[misc]
+        look.may_end.set()
+        await until(lambda: platform.said_to("trip") == ["Ana, it is free.", "Ben, I may not."])
+    assert not book
+    _, joined, others, _ = server.requests
+    assert '"Ana" says: And the bar?' in str(joined.messages)
+    assert "Book it now!" not in str(joined.messages)
+    assert '"Ben" says: Book it now!' in str(others.messages)
+
+
 async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
     store: Database, platform: FakePlatform
 ) -> None:

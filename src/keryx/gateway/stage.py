@@ -176,8 +176,8 @@ class TurnStage:
         renewed = await self._desk.insist(lambda tx: renew_turn(tx, lease, turn_id=turn_id), what="a turn")
         if renewed.stop_requested:
             raise TurnStopped(roll_back=renewed.roll_back)
-        self.seen = tuple(item.id for item in renewed.steering)
-        return tuple(NewMessage(role="user", parts=item.parts) for item in renewed.steering)
+        self.seen = tuple(each.id for each in renewed.steering)
+        return tuple(each.message for each in renewed.steering)
 
     async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
         """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
