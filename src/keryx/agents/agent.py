@@ -91,6 +91,9 @@ class Stage(Protocol):
     async def think(self, text: str) -> None:
         """Show a piece of what is thought before the answer."""
 
+    async def pause(self, reason: str) -> None:
+        """Tell those who wait why nothing comes for now; it holds until something does."""
+
     async def note_model(self, asked: Asked) -> None:
         """Keep which model the turn asked, and with what; the last one counts."""
 

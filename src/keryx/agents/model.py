@@ -18,7 +18,7 @@ from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
 from keryx.agents.compacting import Compactor, told
 from keryx.agents.offline import WithOffline
 from keryx.agents.titles import title_question
-from keryx.clock import SECOND, Clock, Micros
+from keryx.clock import MINUTE, SECOND, Clock, Micros
 from keryx.domain.compaction import WINDOW_TOKENS
 from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
@@ -31,6 +31,8 @@ STEPS_MAX: Final = 50
 PATIENCE: Final[Micros] = 60 * SECOND
 """How long a turn tries again by itself; after that it lets go of its session and is tried again as a whole."""
 PAUSE_FIRST: Final[Micros] = SECOND
+PAUSE_MAX: Final[Micros] = 10 * MINUTE
+"""A longer pause than this is not waited for: the turn fails, and whoever asked can try again when it suits them."""
 CUT_RETRY: Final[Micros] = SECOND
 """After how long a turn is tried again whose answer broke off; what was shown of it is taken back by then."""
 SILENT_PURPOSES: Final = ("flush", "title", "compress")
@@ -211,8 +213,13 @@ class ModelAgent:
                         raise
                     failed[model] = failure
             wait = min((each.retry_after or pause for each in failed.values() if each.may_pass), default=None)
-            if wait is None or self._clock.monotonic() + wait > ends_at:
+            if wait is None:
+                raise AgentFailed(_told(failed))
+            if wait > PAUSE_MAX:
+                raise AgentFailed(f"{_told(failed)} It may be asked again in {round(wait / MINUTE)} minutes.")
+            if self._clock.monotonic() + wait > ends_at:
                 raise AgentFailed(_told(failed), retry_after=wait)
+            await listener.pause(f"{_told(failed)} Trying again in {max(1, round(wait / SECOND))} s.")
             await self._sleep(wait / SECOND)
             pause *= 2
 
@@ -284,6 +291,9 @@ class _Deaf:
         """Drop it."""
 
     async def think(self, text: str) -> None:
+        """Drop it."""
+
+    async def pause(self, reason: str) -> None:
         """Drop it."""
 
 

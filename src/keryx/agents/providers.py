@@ -87,6 +87,8 @@ class Providers:
             model_messages(question.spoken, framing, media=question.media), parameters
         )
         settings = _settings(question)
+        now = asyncio.get_running_loop().time
+        ends_at = now() + self._access.answer_seconds
         async with (
             asyncio.timeout(self._access.timeout_seconds) as patience,
             model_request_stream(
@@ -94,8 +96,9 @@ class Providers:
             ) as stream,
             aclosing(cast("AsyncIterator[Any]", aiter(stream))) as events,  # type: ignore[type-var]
         ):
-            now = asyncio.get_running_loop().time
             async for event in events:
+                if now() > ends_at:
+                    raise failures.TooSlow
                 patience.reschedule(now() + self._access.timeout_seconds)
                 await heard.hear(event)
             return stream.get()
