@@ -86,6 +86,9 @@ async def test_a_missing_key_is_told(server: ModelServer, tmp_path: Path) -> Non
     _, err, code = await printed(environ, "Where?")
     assert code == 1
     assert "there is no key for anthropic. Set ANTHROPIC_API_KEY" in err
+    # A server of one's own may take questions without a key; this one does not.
+    _, err, _ = await printed(environment(server, tmp_path), "Where?")
+    assert "there is no key for openai. Set OPENAI_API_KEY" in err
 
 
 async def test_another_model_stands_in(tmp_path: Path) -> None:

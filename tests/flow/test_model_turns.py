@@ -67,10 +67,10 @@ class Errand:
         return None
 
 
-def agent_on(server: ModelServer) -> ModelAgent:
+def agent_on(server: ModelServer, choice: ModelChoice | None = None) -> ModelAgent:
     variables = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.openai_url}
     return ModelAgent(
-        ModelChoice(model="openai:scripted"),
+        choice or ModelChoice(model="openai:scripted"),
         Access(variables=variables, timeout_seconds=20),
         otherwise=Guide(),
         clock=SystemClock(),
@@ -208,6 +208,17 @@ async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
         await until(lambda: platform.said_to("1") == ["Here it is."])
     assert book == {"book": 1}
     assert texts_of(await transcript(store)) == [("user", "Go."), ("assistant", "Here it is.")]
+
+
+async def test_after_a_broken_answer_another_model_stands_in(store: Database, platform: FakePlatform) -> None:
+    def answer(asked: Asked) -> Reply:
+        return Reply(text="one two", cut_after=1) if asked.model == "first" else Reply(text="I stand in.")
+
+    choice = ModelChoice(model="openai:first", fallbacks=["openai:second"])
+    async with ModelServer(answer) as server, running(store, platform, agent_on(server, choice)):
+        platform.say("Go.")
+        await until(lambda: platform.said_to("1") == ["I stand in."])
+    assert [asked.model for asked in server.requests] == ["first", "second"]
 
 
 async def test_a_failure_is_told_in_the_chat_in_words(store: Database, platform: FakePlatform) -> None:

@@ -58,6 +58,8 @@ class Brief:
     """Of the person it speaks with."""
     model: str | None = None
     model_settings: ModelSettings | None = None
+    has_failed: bool = False
+    """Whether the last attempt at this turn failed."""
     focus: str | None = None
     """What a person who asks for a summary wants it to dwell on."""
 

@@ -392,5 +392,6 @@ def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
         role=view.role,
         model=view.model,
         model_settings=view.model_settings,
+        has_failed=begun.has_failed,
         focus=text_of(begun.answers[-1].parts) or None if begun.purpose == "compress" else None,
     )

@@ -36,6 +36,8 @@ class BegunTurn:
     answers: tuple[inbox.InboxItem, ...]
     resumed: bool
     """It goes on after a person's answer, or with calls that a lost turn left open."""
+    has_failed: bool = False
+    """The last attempt at what it answers failed; a crash is no failure."""
 
 
 def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> BegunTurn | None:
@@ -59,6 +61,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     lease = leases.take_lease(tx, session_id, holder=holder) if items else None
     if lease is None:
         return None
+    has_failed = turns.find_trouble(tx, session_id) is not None
     last = items[-1]
     purpose = _purpose(last)
     turn_id = turns.add_turn(
@@ -75,7 +78,14 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     for item in items:
         _take_item(tx, lease, item, turn_id=turn_id)
     feed.add_event(tx, session_id, "turn", turn_id)
-    return BegunTurn(turn_id=turn_id, lease=lease, purpose=purpose, answers=items, resumed=adopted)
+    return BegunTurn(
+        turn_id=turn_id,
+        lease=lease,
+        purpose=purpose,
+        answers=items,
+        resumed=adopted,
+        has_failed=has_failed,
+    )
 
 
 def _purpose(last: inbox.InboxItem) -> TurnPurpose:

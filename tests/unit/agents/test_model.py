@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,7 +177,7 @@ async def test_quota_and_length_are_told_in_words() -> None:
         await failure([long]),
         await failure([Refusal(status=400, message="prompt is too long: 9 tokens > 8 maximum")], "anthropic"),
     ):
-        assert "this conversation is too long for" in failed.reason
+        assert "this is too long for" in failed.reason
         assert (failed.retry_after, quota.retry_after) == (None, None)
 
 
@@ -340,6 +341,11 @@ async def test_the_session_s_model_goes_before_the_platform_s_before_the_configu
     assert choice.models_for(brief(source=TELEGRAM, model_settings=settings)) == ["g:h", "e:f"]
     assert choice.models_for(brief(model="i:j", model_settings=settings)) == ["i:j", "e:f"]
     assert ModelChoice().models_for(brief()) == []
+
+
+def test_who_failed_in_the_attempt_before_is_asked_last() -> None:
+    choice = ModelChoice(model="a:b", fallbacks=["c:d", "e:f"])
+    assert choice.models_for(replace(brief(), has_failed=True)) == ["c:d", "e:f", "a:b"]
 
 
 async def test_settings_of_the_session_reach_the_provider() -> None:
