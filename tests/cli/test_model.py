@@ -73,11 +73,22 @@ async def test_a_wrong_key_is_told_and_is_an_error(server: ModelServer, tmp_path
     assert "Traceback" not in err
 
 
+async def test_a_script_is_told_why_it_waits(tmp_path: Path) -> None:
+    script: list[Reply | Refusal] = [Refusal(status=429, retry_after_seconds=1), Reply(text="Rome.")]
+    async with ModelServer(script) as server:
+        told = await printed(environment(server, tmp_path, OPENAI_API_KEY="k"), "Where?")
+    pause = "keryx: openai asks for a pause: too much was asked of it. Trying again in 1 s.\n"
+    assert told == ("Rome.\n", pause, 0)
+
+
 async def test_a_missing_key_is_told(server: ModelServer, tmp_path: Path) -> None:
     environ = environment(server, tmp_path, KERYX_MODEL="anthropic:claude")
     _, err, code = await printed(environ, "Where?")
     assert code == 1
     assert "there is no key for anthropic. Set ANTHROPIC_API_KEY" in err
+    # A server of one's own may take questions without a key; this one does not.
+    _, err, _ = await printed(environment(server, tmp_path), "Where?")
+    assert "there is no key for openai. Set OPENAI_API_KEY" in err
 
 
 async def test_another_model_stands_in(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ async def test_the_example_of_the_manual_holds(kx: Keryx) -> None:
     assert [message["content"] for message in await kx.conversation(session.id)] == [
         "Where were we?",
         "At the hotel.",
+        "No result was kept.",
     ]
     result = await kx.search("hotel", limit=20, source="local")
     [hits] = result.sessions

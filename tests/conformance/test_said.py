@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from keryx.clock import MINUTE
 from keryx.config import Settings
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Sent
@@ -12,8 +13,8 @@ from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
 from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
-from keryx.transactions.fail_turn import stop_turn
-from keryx.transactions.record_step import record_text
+from keryx.transactions.fail_turn import Failure, stop_turn
+from keryx.transactions.record_step import record_pause, record_text
 from keryx.transactions.work_as_node import enter_node
 from keryx.views.said import (
     Holder,
@@ -30,7 +31,7 @@ from keryx.views.said import (
     opened_at,
     start,
 )
-from tests.conformance.acting import ask, call
+from tests.conformance.acting import ask, call, fail
 from tests.conformance.stage import Stage
 
 PLACE = Place(source=LOCAL_CLI, settings=Settings(welcome=None))
@@ -103,6 +104,34 @@ async def test_what_others_say_in_the_conversation_is_heard_from_then_on(stage: 
     # In another conversation what was said before is no news.
     await stage.accept("/new", source=LOCAL_CLI)
     assert (await see(stage, seen.since)).heard == ()
+
+
+async def test_what_keeps_an_answer_from_coming_is_seen_until_it_goes_on(stage: Stage) -> None:
+    accepted = await stage.accept("hello", source=LOCAL_CLI)
+    since = await begin(stage)
+    begun = await stage.begin()
+
+    async def pause(reason: str | None) -> None:
+        await stage.do(lambda tx: record_pause(tx, begun.lease, turn_id=begun.turn_id, reason=reason))
+
+    async def why() -> str:
+        await stage.accept("/why", source=LOCAL_CLI, ref=stage.ids.token())
+        return text_of((await stage.deliveries("local"))[-1].parts)
+
+    assert (await see(stage, since)).trouble is None
+    await pause("openai is overloaded. Trying again in 2 s.")
+    assert (await see(stage, since)).trouble == "openai is overloaded. Trying again in 2 s."
+    assert (await why()).startswith("openai is overloaded. Trying again in 2 s.\nThe last message")
+    await pause(None)
+    assert (await see(stage, since)).trouble is None
+    failure = Failure(reason="openai is overloaded.", retry_at=stage.clock.now() + MINUTE)
+    assert await fail(stage, begun, failure) == "again"
+    assert (await see(stage, since)).trouble == "openai is overloaded. It will be tried again."
+    assert (await why()).startswith("openai is overloaded. It will be tried again.\n")
+    stage.clock.advance(MINUTE)
+    await stage.finish(await stage.begin(), "hello")
+    assert (await see(stage, since)).trouble is None
+    assert await stage.fate(accepted) == "answered"
 
 
 async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:

@@ -49,6 +49,23 @@ async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
     assert await stage.said() == []
 
 
+async def test_a_turn_knows_whether_the_attempt_before_it_failed(stage: Stage) -> None:
+    await stage.accept("one")
+    begun = await stage.begin()
+    assert not begun.has_failed
+    await stage.lose_holder()
+    await stage.recover()
+    again = await stage.begin()
+    # Who was lost did not fail.
+    assert not again.has_failed
+    await fail(stage, again, Failure(reason="busy", retry_at=stage.clock.now()))
+    again = await stage.begin()
+    assert again.has_failed
+    await fail(stage, again, Failure(reason="no"))
+    await stage.accept("two")
+    assert not (await stage.begin()).has_failed
+
+
 async def test_a_retry_waits_for_its_time_and_so_does_what_came_behind(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()

@@ -8,7 +8,7 @@ from keryx.domain.message import NewMessage, TextPart, ToolCallPart
 from keryx.domain.session_key import SessionKey
 from keryx.store.database import Database, Tx
 from keryx.store.tables import keys
-from keryx.testing.builders import call_message, dm
+from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.transactions.fail_turn import stop_session, stop_turn
 from keryx.transactions.record_step import (
@@ -133,6 +133,56 @@ async def test_the_reply_goes_to_the_origin_of_the_last_message_it_answers(stage
         each.address: each.kind for each in [*await stage.deliveries(), *await stage.deliveries("signal")]
     }
     assert kinds == {"signal:a": "reply", "telegram:ana": "copy"}
+
+
+async def test_in_a_group_only_the_person_a_turn_answers_steers_it(stage: Stage) -> None:
+    ana = await stage.meet("owner", role="owner")
+    ben = await stage.meet("ben")
+    first = await stage.accept("one", source=group("owner"))
+    begun = await stage.begin()
+    own = await stage.accept("!steer left", source=group("owner"))
+    other = await stage.accept("!steer do it now", source=group("ben"))
+    late = await stage.accept("!steer right", source=group("owner"))
+    [joined] = (await renew(stage, begun)).steering
+    assert (joined.id, joined.message.author, joined.message.author_id) == (own.inbox_id, "Owner", ana.id)
+    await stage.finish(begun, "went left", seen=[joined.id])
+    next_turn = await stage.begin()
+    assert [item.id for item in next_turn.answers] == [other.inbox_id]
+    assert (await stage.turn(next_turn)).person_id == ben.id
+    await stage.finish(next_turn, "I may not")
+    last = await stage.begin()
+    assert [item.id for item in last.answers] == [late.inbox_id]
+    await stage.finish(last, "right then")
+    assert (await stage.texts(first.session_id))[:5] == ["one", "left", "went left", "do it now", "I may not"]
+
+
+@pytest.mark.parametrize("mode", ["collect", "steer", "stop", "rollback"])
+async def test_in_a_group_a_turn_answers_one_person_and_nobody_is_left_out(stage: Stage, mode: str) -> None:
+    await stage.meet("owner", role="owner")
+    await stage.meet("ben")
+    said = [("owner", "one"), ("owner", "two"), ("ben", "three"), ("owner", "four")]
+    for user, text in said:
+        await stage.accept(f"!{mode} {text}", source=group(user))
+    stage.clock.advance(MINUTE)
+    answered = []
+    while (begun := await stage.begin_if_any()) is not None:
+        assert {item.person_id for item in begun.answers} == {(await stage.turn(begun)).person_id}
+        answered.append([item.ref.split()[1] for item in begun.answers])
+        await stage.finish(begun, "yes")
+    assert answered == [["one", "two"], ["three"], ["four"]]
+
+
+async def test_in_a_group_a_turn_that_begins_again_answers_whom_it_answered(stage: Stage) -> None:
+    await stage.meet("ben")
+    first = await stage.accept("one", source=group("ana"))
+    begun = await stage.begin()
+    other = await stage.accept("!rollback two", source=group("ben"))
+    await roll_back(stage, begun)
+    again = await stage.begin()
+    assert [item.id for item in again.answers] == [first.inbox_id]
+    await stage.finish(again, "one")
+    await stage.finish(await stage.begin(), "two")
+    assert [await stage.fate(first), await stage.fate(other)] == ["answered", "answered"]
 
 
 async def test_collected_messages_wait_for_a_pause_and_become_one_turn(stage: Stage) -> None:

@@ -1,19 +1,24 @@
 """A transcript is read from its end, across branches and forks, and as a model reads it."""
 
+from typing import cast
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keryx.domain.archive import MessageLine
+from keryx.domain.call_pairs import NO_RESULT
 from keryx.domain.cover import Cover, covers_on, model_view
-from keryx.domain.message import UnknownPart
+from keryx.domain.message import MediaPart, NewMessage, ThinkingPart, ToolCallPart, UnknownPart
 from keryx.domain.session import SessionId
 from keryx.errors import InvalidValue, NotFound
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx, Tx
-from keryx.store.tables import branches, exchange
+from keryx.store.tables import blobs, branches, exchange
 from keryx.transactions import branch_session
+from keryx.transactions.append_message import append_message
 from keryx.transactions.cover_messages import Covered, Summary, cover
+from keryx.views.media import CONTENT_BYTES_MAX
 from keryx.views.transcript import conversation, list_transcript, model_messages, versions
 from tests.conformance.talk import Talk, shown_messages
 
@@ -111,6 +116,33 @@ async def test_a_conversation_is_in_chat_format(talk: Talk) -> None:
     session_id = await talk.session("Where?", "Here.")
     chat = await talk.database.read(lambda tx: conversation(tx, session_id, person_id=talk.owner.id))
     assert chat == [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}]
+
+
+async def test_a_conversation_in_chat_format_can_be_sent_as_it_is(talk: Talk) -> None:
+    session_id = await talk.session("Look.")
+    sizes = {"aa" * 32: 4, "bb" * 32: CONTENT_BYTES_MAX - 1, "cc" * 32: 2}
+
+    def keep(tx: Tx) -> None:
+        for digest, size in sizes.items():
+            blobs.add_blob(tx, hash=digest, media_type="image/png", size_bytes=size, data=b"x" * size)
+
+    await talk.database.write(keep)
+    images = tuple(MediaPart(media_type="image/png", blob=digest) for digest in reversed(sizes))
+    thought = (ThinkingPart(text="hm"), ToolCallPart(call_id="c", name="look", arguments={}))
+    shown = NewMessage(role="user", parts=images)
+    said = [shown, NewMessage(role="assistant", parts=thought), shown]
+
+    def say(tx: Tx) -> None:
+        for message in said:
+            append_message(tx, session_id, message, person_id=talk.owner.id)
+
+    await talk.database.write(say)
+    chat = await talk.database.read(lambda tx: conversation(tx, session_id, person_id=talk.owner.id))
+    assert [each["role"] for each in chat] == ["user", "user", "assistant", "tool", "user"]
+    assert chat[2]["reasoning_content"] == "hm"
+    assert chat[3] == {"role": "tool", "tool_call_id": "c", "content": NO_RESULT}
+    content = cast("list[dict[str, object]]", chat[4]["content"])
+    assert [part["type"] for part in content] == ["image_url", "text", "image_url"]
 
 
 async def test_a_summary_stands_for_what_it_covers(talk: Talk) -> None:

@@ -301,6 +301,9 @@ SCENARIOS: dict[str, Scenario] = {
     "record_step.record_text": lambda tx, w, _ids: record_step.record_text(
         tx, w.running.lease, turn_id=w.running.turn_id, start=0, text="So"
     ),
+    "record_step.record_pause": lambda tx, w, _ids: record_step.record_pause(
+        tx, w.running.lease, turn_id=w.running.turn_id, reason="overloaded"
+    ),
     "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
         tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt="p", tools="t"
     ),

@@ -67,10 +67,10 @@ class Errand:
         return None
 
 
-def agent_on(server: ModelServer) -> ModelAgent:
+def agent_on(server: ModelServer, choice: ModelChoice | None = None) -> ModelAgent:
     variables = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.openai_url}
     return ModelAgent(
-        ModelChoice(model="openai:scripted"),
+        choice or ModelChoice(model="openai:scripted"),
         Access(variables=variables, timeout_seconds=20),
         otherwise=Guide(),
         clock=SystemClock(),
@@ -160,6 +160,37 @@ async def test_what_is_said_meanwhile_is_read_at_the_next_step(
     assert len(server.requests) == 2
 
 
+async def test_in_a_group_nobody_else_s_word_uses_the_tools_of_who_asked(
+    store: Database, platform: FakePlatform
+) -> None:
+    book: Counter[str] = Counter()
+    look, booking = Errand("look", "once", Counter()), Errand("book", "once", book)
+    look.may_end.clear()
+    script = [
+        Reply(calls=[Call(name="look")]),
+        Reply(text="Ana, it is free."),
+        Reply(calls=[Call(name="book")]),
+        Reply(text="Ben, I may not."),
+    ]
+    settings = Settings(busy=BusySettings(default="steer"))
+    async with (
+        ModelServer(script) as server,
+        running(store, platform, agent_on(server), tools=[look, booking], settings=settings),
+    ):
+        platform.say("The hotel?", chat="trip", chat_type="group")
+        await look.at_work.wait()
+        for user, text in (("ana", "And the bar?"), ("ben", "Book it now!")):
+            heard = platform.say(text, chat="trip", chat_type="group", user=user)
+            await until(lambda heard=heard: heard.ref in platform.acknowledged)  # type: ignore[misc]
+        look.may_end.set()
+        await until(lambda: platform.said_to("trip") == ["Ana, it is free.", "Ben, I may not."])
+    assert not book
+    _, joined, others, _ = server.requests
+    assert '"Ana" says: And the bar?' in str(joined.messages)
+    assert "Book it now!" not in str(joined.messages)
+    assert '"Ben" says: Book it now!' in str(others.messages)
+
+
 async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
     store: Database, platform: FakePlatform
 ) -> None:
@@ -177,6 +208,17 @@ async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
         await until(lambda: platform.said_to("1") == ["Here it is."])
     assert book == {"book": 1}
     assert texts_of(await transcript(store)) == [("user", "Go."), ("assistant", "Here it is.")]
+
+
+async def test_after_a_broken_answer_another_model_stands_in(store: Database, platform: FakePlatform) -> None:
+    def answer(asked: Asked) -> Reply:
+        return Reply(text="one two", cut_after=1) if asked.model == "first" else Reply(text="I stand in.")
+
+    choice = ModelChoice(model="openai:first", fallbacks=["openai:second"])
+    async with ModelServer(answer) as server, running(store, platform, agent_on(server, choice)):
+        platform.say("Go.")
+        await until(lambda: platform.said_to("1") == ["I stand in."])
+    assert [asked.model for asked in server.requests] == ["first", "second"]
 
 
 async def test_a_failure_is_told_in_the_chat_in_words(store: Database, platform: FakePlatform) -> None:

@@ -58,6 +58,8 @@ class Brief:
     """Of the person it speaks with."""
     model: str | None = None
     model_settings: ModelSettings | None = None
+    has_failed: bool = False
+    """Whether the last attempt at this turn failed."""
     focus: str | None = None
     """What a person who asks for a summary wants it to dwell on."""
 
@@ -90,6 +92,9 @@ class Stage(Protocol):
 
     async def think(self, text: str) -> None:
         """Show a piece of what is thought before the answer."""
+
+    async def pause(self, reason: str) -> None:
+        """Tell those who wait why nothing comes for now; it holds until something does."""
 
     async def note_model(self, asked: Asked) -> None:
         """Keep which model the turn asked, and with what; the last one counts."""

@@ -42,6 +42,9 @@ class Listener(Protocol):
     async def think(self, text: str) -> None:
         """Hear a piece of what is thought."""
 
+    async def pause(self, reason: str) -> None:
+        """Hear why nothing comes for now."""
+
 
 class CallFailed(Exception):
     """A model did not answer."""
@@ -91,5 +94,7 @@ class Access:
     """Keys and addresses by the names their own packages read, such as ``OPENAI_API_KEY``."""
     timeout_seconds: float = 120.0
     """How long a model may be silent, before its first word and after any other."""
+    answer_seconds: float = 1_800.0
+    """How long one answer may take in all: one that drips for ever is never silent."""
     prices: Mapping[str, Price] = field(default_factory=dict)
     """The owner's own prices, by the names of models."""

@@ -8,7 +8,6 @@ identity on everything a provider reads.
 """
 
 import re
-from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic_ai import messages as wire
 
 from keryx.agents.agent import Said
+from keryx.domain.call_pairs import NO_RESULT, CallPair, pair_calls, told_stray
 from keryx.domain.cover import Cover
 from keryx.domain.json_value import JsonValue, check_json
 from keryx.domain.message import (
@@ -32,12 +32,12 @@ from keryx.domain.message import (
     ToolResultPart,
     text_of,
 )
+from keryx.domain.part import IMAGES
 from keryx.domain.prompt import spoken_by
 
 Spoken: TypeAlias = Said | NewMessage
 """What was said before the turn, and in it."""
 
-NO_RESULT: Final = "No result was kept."
 BEGINNING: Final = "(The conversation begins here.)"
 UNREADABLE: Final = "[something this version cannot read]"
 NOT_SHOWN: Final = {
@@ -45,7 +45,6 @@ NOT_SHOWN: Final = {
     True: "[{what}: you cannot see this, because it is no image, PDF or text]",
 }
 """What a model is told of a content, by whether there is one."""
-IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 FILES: Final = frozenset({"application/pdf"})
 
 _PLAIN_IDS: Final = frozenset({"anthropic", "bedrock"})
@@ -83,15 +82,6 @@ def answer_of(response: wire.ModelResponse) -> tuple[Part, ...]:
 
 
 @dataclass(slots=True)
-class _Paired:
-    """One call and the result it got, under an id that no other call of the conversation has."""
-
-    call: ToolCallPart
-    call_id: str
-    result: ToolResultPart | None = None
-
-
-@dataclass(slots=True)
 class _Conversation:
     """Puts one conversation into the provider's words."""
 
@@ -100,7 +90,7 @@ class _Conversation:
     sent: list[wire.ModelMessage] = field(default_factory=list)
 
     def put(self, spoken: Sequence[Spoken]) -> list[wire.ModelMessage]:
-        pairs, strays = _pair(spoken, plain=self.framing.provider in _PLAIN_IDS)
+        paired = pair_calls(spoken, spelled=_plain if self.framing.provider in _PLAIN_IDS else _clean)
         for number, each in enumerate(spoken):
             if isinstance(each, Cover):
                 summary = (
@@ -108,10 +98,10 @@ class _Conversation:
                 )
                 self._hear(wire.UserPromptPart(_clean(summary + each.summary), timestamp=_NO_TIME))
             elif each.role == "assistant":
-                self._answer(each.parts, pairs[number])
+                self._answer(each.parts, paired.pairs[number])
             elif each.role != "tool":
                 self._hear(self._said(each))
-            self._hear(*(_stray(result) for result in strays[number]))
+            self._hear(*(_stray(result) for result in paired.strays[number]))
         if not self.sent or isinstance(self.sent[0], wire.ModelResponse):
             # A conversation begins with a person for some providers.
             self.sent.insert(0, wire.ModelRequest(parts=[_said_by_keryx(BEGINNING)], timestamp=_NO_TIME))
@@ -135,7 +125,7 @@ class _Conversation:
         else:
             self.sent.append(wire.ModelRequest(parts=list(parts), timestamp=_NO_TIME))
 
-    def _answer(self, parts: Sequence[Part], pairs: Sequence[_Paired]) -> None:
+    def _answer(self, parts: Sequence[Part], pairs: Sequence[CallPair]) -> None:
         """Add what the model answered, and the results of its calls right behind it."""
         answered = list(self._answered(parts, pairs))
         last = self.sent[-1] if self.sent else None
@@ -145,7 +135,7 @@ class _Conversation:
             self.sent.append(wire.ModelResponse(parts=answered, timestamp=_NO_TIME))
         self._hear(*map(_returned, pairs))
 
-    def _answered(self, parts: Sequence[Part], pairs: Sequence[_Paired]) -> Iterator[wire.ModelResponsePart]:
+    def _answered(self, parts: Sequence[Part], pairs: Sequence[CallPair]) -> Iterator[wire.ModelResponsePart]:
         calls = iter(pairs)
         proof: dict[str, Any] = {}
         for part in parts:
@@ -206,42 +196,7 @@ class _Conversation:
         return _clean(NOT_SHOWN[part.blob in self.media].format(what=part.name or part.media_type))
 
 
-def _pair(
-    spoken: Sequence[Spoken], *, plain: bool
-) -> tuple[dict[int, list[_Paired]], dict[int, list[ToolResultPart]]]:
-    """Find each call's result, wherever it stands behind it; return the calls and the strays, by message."""
-    pairs: dict[int, list[_Paired]] = defaultdict(list)
-    strays: dict[int, list[ToolResultPart]] = defaultdict(list)
-    waiting: dict[str, deque[_Paired]] = defaultdict(deque)
-    taken: set[str] = set()
-    for number, each in enumerate(spoken):
-        if isinstance(each, Cover):
-            continue
-        for part in each.parts:
-            if isinstance(part, ToolCallPart) and each.role == "assistant":
-                pair = _Paired(call=part, call_id=_own_id(part.call_id, taken, plain=plain))
-                pairs[number].append(pair)
-                waiting[part.call_id].append(pair)
-            elif isinstance(part, ToolResultPart):
-                if waiting[part.call_id]:
-                    waiting[part.call_id].popleft().result = part
-                else:
-                    strays[number].append(part)
-    return pairs, strays
-
-
-def _own_id(call_id: str, taken: set[str], *, plain: bool) -> str:
-    """Return the id, or one like it that no call before it has."""
-    wanted = (_NOT_PLAIN.sub("_", call_id) if plain else _clean(call_id)) or "call"
-    own, number = wanted, 1
-    while own in taken:
-        number += 1
-        own = f"{wanted}_{number}"
-    taken.add(own)
-    return own
-
-
-def _returned(pair: _Paired) -> wire.ToolReturnPart:
+def _returned(pair: CallPair) -> wire.ToolReturnPart:
     result = pair.result
     return wire.ToolReturnPart(
         tool_name=pair.call.name,
@@ -254,9 +209,7 @@ def _returned(pair: _Paired) -> wire.ToolReturnPart:
 
 def _stray(result: ToolResultPart) -> wire.UserPromptPart:
     """A result whose call is not shown, for example because a summary stands for it."""
-    return _said_by_keryx(
-        f"Keryx reports the result of an earlier call of {result.name}:\n{_text(result.output)}"
-    )
+    return _said_by_keryx(told_stray(result, _text(result.output)))
 
 
 def _said_by_keryx(text: str) -> wire.UserPromptPart:
@@ -289,6 +242,10 @@ def _text(value: JsonValue) -> str:
     return _clean(
         value if isinstance(value, str) else dumps(value, ensure_ascii=False, separators=(",", ":"))
     )
+
+
+def _plain(call_id: str) -> str:
+    return _NOT_PLAIN.sub("_", call_id)
 
 
 def _clean(text: str) -> str:

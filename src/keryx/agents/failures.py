@@ -16,6 +16,11 @@ FILTERED: Final = "{provider} refused to answer this (its content filter)."
 UNFINISHED: Final = "the answer of {model} broke off in the middle."
 UNREADABLE: Final = "the answer of {model} could not be read."
 
+
+class TooSlow(TimeoutError):
+    """An answer is still being written when its time is up."""
+
+
 _Sentence = tuple[tuple[type[Exception], ...], str, bool]
 # The first that fits; whether it may pass by itself comes last.
 _SENTENCES: Final[tuple[_Sentence, ...]] = (
@@ -30,6 +35,7 @@ _SENTENCES: Final[tuple[_Sentence, ...]] = (
     ((wrong.ModelRateLimitError,), "{provider} asks for a pause: too much was asked of it.", True),
     ((wrong.ModelUnavailableError,), "{provider} is overloaded.", True),
     ((wrong.ModelServerError,), "{provider} has a fault of its own ({status}).", True),
+    ((TooSlow,), "{model} was not done with its answer in time.", False),
     (
         (wrong.ModelTimeoutError, wrong.ModelRequestTimeout, TimeoutError),
         "{model} was silent for too long.",

@@ -18,7 +18,7 @@ from keryx.agents.calling import Access, Caller, CallFailed, Listener, Question
 from keryx.agents.compacting import Compactor, told
 from keryx.agents.offline import WithOffline
 from keryx.agents.titles import title_question
-from keryx.clock import SECOND, Clock, Micros
+from keryx.clock import MINUTE, SECOND, Clock, Micros
 from keryx.domain.compaction import WINDOW_TOKENS
 from keryx.domain.cover import Cover
 from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
@@ -31,6 +31,8 @@ STEPS_MAX: Final = 50
 PATIENCE: Final[Micros] = 60 * SECOND
 """How long a turn tries again by itself; after that it lets go of its session and is tried again as a whole."""
 PAUSE_FIRST: Final[Micros] = SECOND
+PAUSE_MAX: Final[Micros] = 10 * MINUTE
+"""A longer pause than this is not waited for: the turn fails, and whoever asked can try again when it suits them."""
 CUT_RETRY: Final[Micros] = SECOND
 """After how long a turn is tried again whose answer broke off; what was shown of it is taken back by then."""
 SILENT_PURPOSES: Final = ("flush", "title", "compress")
@@ -54,6 +56,11 @@ FLUSH: Final = (
 )
 TOO_MANY_STEPS: Final = f"it called tools {STEPS_MAX} times and did not come to an answer."
 
+ALONE: Final = (
+    "this is too long for {model}, with nothing before it but the instructions and tools. Send less at once, give "
+    "fewer sets of tools (`toolsets`), or choose a model that reads more with /model."
+)
+
 ReadMedia = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
 """Reads blobs by their hashes; what is not there is left out."""
 
@@ -75,7 +82,11 @@ class ModelChoice:
         settings_model = None if brief.model_settings is None else brief.model_settings.model
         platform = brief.context.source.platform
         chosen = brief.model or settings_model or self.by_platform.get(platform) or self.model
-        return [] if chosen is None else list(dict.fromkeys([chosen, *self.fallbacks]))
+        if chosen is None:
+            return []
+        # Who failed in the last attempt at this turn, or whose answer broke off there, is asked last.
+        asked = [*self.fallbacks, chosen] if brief.has_failed else [chosen, *self.fallbacks]
+        return list(dict.fromkeys(asked))
 
 
 async def no_media(_hashes: Sequence[str]) -> Mapping[str, bytes]:
@@ -175,22 +186,31 @@ class ModelAgent:
     async def _ask_fitting(
         self, models: Sequence[str], question: Question, listener: Listener, room: Compactor
     ) -> tuple[Question, str, NewMessage]:
-        """Ask with what fits into the model's context; return also what was asked in the end."""
+        """Ask with what fits into the model's context; return also what was asked in the end.
+
+        What cannot be made short enough for one model may fit into another's.
+        """
+        left, first = list(models), None
         while True:
             try:
-                return question, *await self._ask(models, question, listener)
-            except CallFailed as failure:  # it is too long all the same
+                return question, *await self._ask(left, question, listener)
+            except _TooLong as failure:
                 shorter = await room.tighten(question)
-                if shorter is None:
-                    raise AgentFailed(failure.reason) from failure
-                question = shorter
+                if shorter is not None:
+                    question = shorter
+                    continue
+                left.remove(failure.model)
+                first = first or failure
+                if not left:
+                    told = ALONE.format(model=first.model) if _is_alone(question) else first.reason
+                    raise AgentFailed(told) from failure
 
     async def _ask(
         self, models: Sequence[str], question: Question, listener: Listener
     ) -> tuple[str, NewMessage]:
         """Ask one model after the other, and those that may yet answer again, as long as there is patience.
 
-        Returns who answered, and the answer; raises ``CallFailed`` for a question that is too long.
+        Returns who answered, and the answer; raises ``_TooLong`` as soon as the question is too long for one.
         """
         caller = await self._load()
         failed: dict[str, CallFailed] = {}
@@ -208,11 +228,16 @@ class ModelAgent:
                         again = (failure.retry_after or CUT_RETRY) if failure.may_pass else None
                         raise AgentFailed(failure.reason, retry_after=again) from failure
                     if failure.too_long:
-                        raise
+                        raise _TooLong(failure.reason, model=model) from failure
                     failed[model] = failure
             wait = min((each.retry_after or pause for each in failed.values() if each.may_pass), default=None)
-            if wait is None or self._clock.monotonic() + wait > ends_at:
+            if wait is None:
+                raise AgentFailed(_told(failed))
+            if wait > PAUSE_MAX:
+                raise AgentFailed(f"{_told(failed)} It may be asked again in {round(wait / MINUTE)} minutes.")
+            if self._clock.monotonic() + wait > ends_at:
                 raise AgentFailed(_told(failed), retry_after=wait)
+            await listener.pause(f"{_told(failed)} Trying again in {max(1, round(wait / SECOND))} s.")
             await self._sleep(wait / SECOND)
             pause *= 2
 
@@ -277,6 +302,14 @@ class ModelAgent:
             return self._caller
 
 
+class _TooLong(AgentFailed):
+    """What was asked is too long for a model."""
+
+    def __init__(self, reason: str, *, model: str) -> None:
+        super().__init__(reason)
+        self.model = model
+
+
 class _Deaf:
     """Hears what nobody is told."""
 
@@ -284,6 +317,9 @@ class _Deaf:
         """Drop it."""
 
     async def think(self, text: str) -> None:
+        """Drop it."""
+
+    async def pause(self, reason: str) -> None:
         """Drop it."""
 
 
@@ -308,6 +344,12 @@ def _with_own_ids(said: NewMessage, spoken: Sequence[Said | NewMessage]) -> NewM
         else:
             parts.append(part)
     return replace(said, parts=tuple(parts))
+
+
+def _is_alone(question: Question) -> bool:
+    """Say whether a conversation has only begun, so that a fresh one would be no shorter."""
+    asked = [each for each in question.spoken if isinstance(each, Cover) or each.role == "user"]
+    return len(asked) <= 1 and not any(isinstance(each, Cover) for each in asked)
 
 
 def _asked(model: str, question: Question) -> Asked:

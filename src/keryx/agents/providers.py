@@ -54,6 +54,9 @@ class Providers:
         try:
             response = await self._stream(used, question, heard)
         except (AgentRunError, UserError, TimeoutError) as error:
+            if failures.concerns_key(error) and self._goes_without_key(model):
+                provider = model.partition(":")[0]
+                raise CallFailed(_missing(provider, "key")) from error
             hint = await self._advice(model, used, error)
             raise failures.failure_of(error, model, heard=heard.anything, hint=hint) from error
         return _message(response, model, heard=heard.anything, price=self._access.prices.get(model))
@@ -87,6 +90,8 @@ class Providers:
             model_messages(question.spoken, framing, media=question.media), parameters
         )
         settings = _settings(question)
+        now = asyncio.get_running_loop().time
+        ends_at = now() + self._access.answer_seconds
         async with (
             asyncio.timeout(self._access.timeout_seconds) as patience,
             model_request_stream(
@@ -94,8 +99,9 @@ class Providers:
             ) as stream,
             aclosing(cast("AsyncIterator[Any]", aiter(stream))) as events,  # type: ignore[type-var]
         ):
-            now = asyncio.get_running_loop().time
             async for event in events:
+                if now() > ends_at:
+                    raise failures.TooSlow
                 patience.reschedule(now() + self._access.timeout_seconds)
                 await heard.hear(event)
             return stream.get()
@@ -126,9 +132,7 @@ class Providers:
         except UserError as error:
             missing = "address" if "_BASE_URL" in error.message else "key"
             if not self._variables_of(provider)[_FIELDS[missing]]:
-                raise CallFailed(
-                    f"there is no {missing} for {provider}. {_hint(provider, missing)}"
-                ) from error
+                raise CallFailed(_missing(provider, missing)) from error
             raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
@@ -151,6 +155,11 @@ class Providers:
         if family == "GOOGLE":
             key = key or variables.get("GEMINI_API_KEY")
         return {"api_key": key, "base_url": variables.get(f"{family}_BASE_URL")}
+
+    def _goes_without_key(self, name: str) -> bool:
+        """Say whether a server of somebody's own is asked without a key, which many take."""
+        variables = self._variables_of(name.partition(":")[0])
+        return bool(variables["base_url"]) and not variables["api_key"]
 
     async def _advice(self, name: str, model: Model, error: Exception) -> str:
         """Return what to do about a failure, where a name or a key is the matter."""
@@ -277,6 +286,10 @@ def _family(provider: str) -> str:
     """Return how the variables of a provider begin."""
     first = provider.partition("-")[0]
     return (first if first in FAMILIES else provider).upper().replace("-", "_")
+
+
+def _missing(provider: str, missing: str) -> str:
+    return f"there is no {missing} for {provider}. {_hint(provider, missing)}"
 
 
 def _hint(provider: str, missing: str) -> str:

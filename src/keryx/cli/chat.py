@@ -201,10 +201,10 @@ class Room:
             return " Ready."
         queued = f" · {seen.queued} waiting" if seen.queued else ""
         if seen.turn is None:
-            return f" Waiting{queued}"
+            return f" {seen.trouble or 'Waiting'}{queued}"
         if seen.turn.state == "waiting":
             return f" {offer(seen.turn.question)}{queued}"
-        return f" Writing …{queued} · Ctrl-C stops"
+        return f" {seen.trouble or 'Writing …'}{queued} · Ctrl-C stops"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
         """Show what is news, and have done what is to be done, until everything is at rest after leaving."""

@@ -1,7 +1,7 @@
 """One question and its answer, for scripts: ``keryx --print "…"``, and standard input.
 
 A conversation of its own, at an address of its own, so that nothing of it appears at a terminal. Prints the answer
-and nothing else; loads nothing that draws.
+and nothing else, and on standard error why it does not come yet; loads nothing that draws.
 """
 
 import sys
@@ -72,6 +72,7 @@ class _Question:
         self._desk = desk
         self.place = place
         self._since = Since(after=0)
+        self._trouble: str | None = None
 
     async def ask(self, presence: Presence, text: str, *, resume: str | None) -> str:
         """Return the answer, or raise ``_NoAnswer``; everything said here is recorded as sent before it does."""
@@ -139,6 +140,9 @@ class _Question:
         place, since = self.place, self._since
         seen = await self._desk.database.read(lambda tx: look(tx, place, since))
         await presence.act_on(seen)
+        if seen.trouble not in (None, self._trouble):
+            print(f"keryx: {seen.trouble}", file=sys.stderr, flush=True)
+        self._trouble = seen.trouble
         return seen
 
 

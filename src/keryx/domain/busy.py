@@ -41,6 +41,8 @@ class Waiting:
     kind: InboxKind
     mode: BusyMode
     received_at: Micros
+    person_id: int | None = None
+    """Who said it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +98,17 @@ def claimable(waiting: Sequence[Waiting], *, now: Micros) -> Claim:
     The oldest decides. Queued, it goes alone, or with the steering right behind it, which would join the turn
     at once. Collected, it goes with those collected after it, when their pause has come. An interruption takes
     all that waits with it. Only messages go together: a fire, an exit or an answer is a turn of its own.
+
+    Only messages of one person go together, too: a turn has its person's tools, and no other's words may use them. One
+    turn for several, with what all of them may use, would answer as well, but then a guest's word takes tools from
+    whoever speaks beside them.
     """
     if not waiting:
         return Claim()
     head = waiting[0]
     if head.kind != "message":
         return Claim(items=(head,))
-    said = _leading(waiting, lambda item: item.kind == "message")
+    said = _leading(waiting, lambda item: (item.kind, item.person_id) == ("message", head.person_id))
     if any(item.mode in ("interrupt", "rollback") for item in said):
         return Claim(items=said)
     if head.mode == "collect":

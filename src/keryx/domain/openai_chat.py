@@ -1,13 +1,17 @@
 """Messages in the chat format most models and programs speak (OpenAI's), both ways.
 
-Content of a kind we have no part for is kept as an ``UnknownPart`` and goes out as it came. Thinking comes in
-and never goes out.
+Content of a kind we have no part for is kept as an ``UnknownPart`` and goes out as it came. What goes out can be
+sent to a model as it is: every call is followed by its one result.
 """
 
 import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from json import dumps, loads
 from typing import Final
 
+from keryx.domain.call_pairs import NO_RESULT, CallPair, pair_calls, told_stray
+from keryx.domain.cover import Cover
 from keryx.domain.json_value import JsonValue, check_json
 from keryx.domain.message import (
     MediaPart,
@@ -22,6 +26,7 @@ from keryx.domain.message import (
     UnknownPart,
     text_of,
 )
+from keryx.domain.part import IMAGES
 from keryx.errors import InvalidValue
 
 ChatMessage = dict[str, JsonValue]
@@ -34,6 +39,9 @@ _ROLES: Final[dict[str, Role]] = {
     "system": "system",
     "developer": "system",
 }
+TEXT_LENGTH_MAX: Final = 100_000
+"""How many characters of a text file are shown."""
+
 _DATA_URL_TYPE: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)[;,]")
 
 
@@ -49,22 +57,48 @@ def from_openai(chat: ChatMessage) -> NewMessage:
     return NewMessage(role=role, parts=parts, author=name if isinstance(name, str) else None)
 
 
-def to_openai(message: Message | NewMessage) -> list[ChatMessage]:
-    """Return ``message`` for a model: one chat message, or one for each result of a tool message."""
-    results: list[ChatMessage] = [
-        {"role": "tool", "tool_call_id": part.call_id, "content": _output_content(part.output)}
-        for part in message.parts
-        if isinstance(part, ToolResultPart)
-    ]
-    if message.role == "tool":
-        return results
-    chat: ChatMessage = {"role": message.role, "content": _chat_content(message.parts)}
+def to_openai(
+    spoken: Sequence[Message | NewMessage | Cover], *, media: Mapping[str, bytes] | None = None
+) -> list[ChatMessage]:
+    """Return a conversation for a model; ``media`` holds the contents of blobs, the others are only named.
+
+    Each result stands behind its call, wherever it is stored, and a call without one gets one that says so.
+    """
+    chat: list[ChatMessage] = []
+    paired = pair_calls(spoken)
+    for number, each in enumerate(spoken):
+        if isinstance(each, Cover):
+            # As the user's words: a summary quotes strangers, who must not speak with the system's authority.
+            chat.append({"role": "user", "content": f"Summary of the conversation so far:\n{each.summary}"})
+        elif each.role != "tool":
+            pairs = paired.pairs[number]
+            chat += [_chat_message(each, pairs, media or {}), *map(_chat_result, pairs)]
+        for stray in paired.strays[number]:
+            output = stray.output if isinstance(stray.output, str) else _text(stray.output)
+            chat.append({"role": "user", "content": told_stray(stray, output)})
+    return chat
+
+
+def _chat_message(
+    message: Message | NewMessage, pairs: Sequence[CallPair], media: Mapping[str, bytes]
+) -> ChatMessage:
+    # Only people show something; what others made is named.
+    content = _chat_content(message.parts, media if message.role == "user" else {})
+    chat: ChatMessage = {"role": message.role, "content": content}
     if message.author is not None and message.role == "user":
         chat["name"] = message.author
-    calls: list[JsonValue] = [_chat_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
-    if calls:
+    thought = "\n".join(part.text for part in message.parts if isinstance(part, ThinkingPart) and part.text)
+    if thought and message.role == "assistant":
+        chat["reasoning_content"] = thought
+    if pairs:
+        calls: list[JsonValue] = [_chat_call(pair) for pair in pairs]
         chat["tool_calls"] = calls
-    return [chat, *results]
+    return chat
+
+
+def _chat_result(pair: CallPair) -> ChatMessage:
+    content = NO_RESULT if pair.result is None else _output_content(pair.result.output)
+    return {"role": "tool", "tool_call_id": pair.call_id, "content": content}
 
 
 def _thinking(chat: ChatMessage) -> list[Part]:
@@ -151,16 +185,16 @@ def _result(chat: ChatMessage) -> ToolResultPart:
     )
 
 
-def _chat_content(parts: tuple[Part, ...]) -> JsonValue:
+def _chat_content(parts: tuple[Part, ...], media: Mapping[str, bytes]) -> JsonValue:
     said = [part for part in parts if isinstance(part, TextPart | MediaPart | UnknownPart)]
     if not said:
         return None if any(isinstance(part, ToolCallPart) for part in parts) else ""
     if all(isinstance(part, TextPart) for part in said):
         return text_of(parts)
-    return [_chat_part(part) for part in said]
+    return [_chat_part(part, media) for part in said]
 
 
-def _chat_part(part: TextPart | MediaPart | UnknownPart) -> JsonValue:
+def _chat_part(part: TextPart | MediaPart | UnknownPart, media: Mapping[str, bytes]) -> JsonValue:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
@@ -169,16 +203,23 @@ def _chat_part(part: TextPart | MediaPart | UnknownPart) -> JsonValue:
             if part.detail is not None:
                 image["detail"] = part.detail
             return {"type": "image_url", "image_url": image}
+        case MediaPart(blob=str(blob)) if blob in media and part.media_type in IMAGES:
+            data = f"data:{part.media_type};base64,{b64encode(media[blob]).decode()}"
+            return {"type": "image_url", "image_url": {"url": data}}
+        case MediaPart(blob=str(blob)) if blob in media and part.media_type.startswith("text/"):
+            text = media[blob].decode("utf-8", "replace")
+            shown = text if len(text) <= TEXT_LENGTH_MAX else f"{text[:TEXT_LENGTH_MAX]}\n[…]"
+            return {"type": "text", "text": f"[{part.name or part.media_type}]\n{shown}"}
         case MediaPart():
-            # A stored blob is put in by whoever can read it; to a model that cannot see it, it is named.
             return {"type": "text", "text": f"[{part.name or part.media_type}]"}
         case _:
             return part.raw
 
 
-def _chat_call(part: ToolCallPart) -> JsonValue:
-    arguments = part.arguments if isinstance(part.arguments, str) else _text(part.arguments)
-    return {"id": part.call_id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
+def _chat_call(pair: CallPair) -> JsonValue:
+    name, arguments = pair.call.name, pair.call.arguments
+    text = arguments if isinstance(arguments, str) else _text(arguments)
+    return {"id": pair.call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def _output_content(output: JsonValue) -> JsonValue:

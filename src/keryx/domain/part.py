@@ -11,6 +11,9 @@ from keryx.domain.json_value import JsonValue, check_json
 from keryx.domain.turn import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
 
+IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What models see."""
+
 _BLOB: Final = re.compile(r"[0-9a-f]{64}")
 
 

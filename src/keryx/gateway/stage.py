@@ -32,6 +32,7 @@ from keryx.transactions.record_step import (
     ask_approval,
     record_calls,
     record_gauge,
+    record_pause,
     record_prompt,
     record_result,
     record_text,
@@ -74,6 +75,7 @@ class TurnStage:
         """Messages that joined the turn; they count as answered by the next step or answer that commits."""
         self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
         self._asked: Asked | None = None
+        self._is_paused = False
         self._kept = 0
         self._kept_at: Micros = desk.clock.monotonic()
 
@@ -92,6 +94,7 @@ class TurnStage:
 
     async def say(self, text: str) -> None:
         """Show a piece of the answer; about once a second what there is of it is stored."""
+        await self._go_on()
         self._show("text", text)
         now = self._desk.clock.monotonic()
         if now - self._kept_at >= TEXT_EVERY:
@@ -100,7 +103,12 @@ class TurnStage:
 
     async def think(self, text: str) -> None:
         """Show a piece of what is thought."""
+        await self._go_on()
         self._show("thinking", text)
+
+    async def pause(self, reason: str) -> None:
+        """Store why nothing comes for now."""
+        await self._note_pause(reason)
 
     async def note_model(self, asked: Asked) -> None:
         """Store which model was asked and with what, unless that is stored."""
@@ -120,6 +128,7 @@ class TurnStage:
 
     async def act(self, step: NewMessage) -> StepDone:
         """Store the calls, carry them out, and return their results in the order of the calls."""
+        await self._go_on()
         step = self._with_effects(step)
         lease, turn_id, seen, ids = self._lease, self._turn_id, self.seen, self._desk.ids
         await self._desk.insist(
@@ -176,8 +185,8 @@ class TurnStage:
         renewed = await self._desk.insist(lambda tx: renew_turn(tx, lease, turn_id=turn_id), what="a turn")
         if renewed.stop_requested:
             raise TurnStopped(roll_back=renewed.roll_back)
-        self.seen = tuple(item.id for item in renewed.steering)
-        return tuple(NewMessage(role="user", parts=item.parts) for item in renewed.steering)
+        self.seen = tuple(each.id for each in renewed.steering)
+        return tuple(each.message for each in renewed.steering)
 
     async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
         """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
@@ -330,6 +339,17 @@ class TurnStage:
             )
         )
 
+    async def _go_on(self) -> None:
+        if self._is_paused:
+            await self._note_pause(None)
+
+    async def _note_pause(self, reason: str | None) -> None:
+        lease, turn_id = self._lease, self._turn_id
+        await self._desk.insist(
+            lambda tx: record_pause(tx, lease, turn_id=turn_id, reason=reason), what="a turn"
+        )
+        self._is_paused = reason is not None
+
     async def _keep(self) -> None:
         start, text = self._kept, self._said["text"][self._kept :]
         if not text:
@@ -372,5 +392,6 @@ def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
         role=view.role,
         model=view.model,
         model_settings=view.model_settings,
+        has_failed=begun.has_failed,
         focus=text_of(begun.answers[-1].parts) or None if begun.purpose == "compress" else None,
     )

@@ -13,7 +13,7 @@ from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, Role
 from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId, TurnPurpose, gives_way
-from keryx.store.database import Tx
+from keryx.store.database import ReadTx, Tx
 from keryx.store.tables import branches, feed, inbox, leases, outbox, paths, people, sessions, turns
 from keryx.transactions.append_message import append_held
 
@@ -36,6 +36,8 @@ class BegunTurn:
     answers: tuple[inbox.InboxItem, ...]
     resumed: bool
     """It goes on after a person's answer, or with calls that a lost turn left open."""
+    has_failed: bool = False
+    """The last attempt at what it answers failed; a crash is no failure."""
 
 
 def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> BegunTurn | None:
@@ -59,6 +61,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     lease = leases.take_lease(tx, session_id, holder=holder) if items else None
     if lease is None:
         return None
+    has_failed = turns.find_trouble(tx, session_id) is not None
     last = items[-1]
     purpose = _purpose(last)
     turn_id = turns.add_turn(
@@ -75,7 +78,14 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     for item in items:
         _take_item(tx, lease, item, turn_id=turn_id)
     feed.add_event(tx, session_id, "turn", turn_id)
-    return BegunTurn(turn_id=turn_id, lease=lease, purpose=purpose, answers=items, resumed=adopted)
+    return BegunTurn(
+        turn_id=turn_id,
+        lease=lease,
+        purpose=purpose,
+        answers=items,
+        resumed=adopted,
+        has_failed=has_failed,
+    )
 
 
 def _purpose(last: inbox.InboxItem) -> TurnPurpose:
@@ -116,12 +126,16 @@ def _next_items(
         if claim.wait_until is not None:
             inbox.postpone(tx, session_id, ready_at=claim.wait_until)
         return ()
-    claimed = {item.id for item in claim.items}
-    if ready[0].is_compress:
-        return (ready[0],)  # it is no question, so nothing is answered with it
-    # What stands in the transcript already is before the eyes of whoever answers next, so it is answered with it.
+    claimed, head = {item.id for item in claim.items}, ready[0]
+    if head.is_compress:
+        return (head,)  # it is no question, so nothing is answered with it
+    # What stands in the transcript already is before the eyes of whoever answers next, so it is answered with it;
+    # of one person, as all that a turn answers, because its tools are theirs.
     return tuple(
-        item for item in ready if item.id in claimed or (item.seq is not None and not item.is_compress)
+        item
+        for item in ready
+        if item.id in claimed
+        or (item.seq is not None and not item.is_compress and item.person_id == head.person_id)
     )
 
 
@@ -169,18 +183,22 @@ def _take_item(tx: Tx, lease: Lease, item: inbox.InboxItem, *, turn_id: TurnId) 
     """Claim an item for a turn and put it into the transcript, unless it stands there from before."""
     seq = item.seq
     if seq is None:
-        message = NewMessage(
-            role=_ROLES.get(item.kind, "user"),
-            parts=item.parts,
-            author=_author(tx, item),
-            author_id=item.person_id,
-        )
-        seq = append_held(tx, lease, message, turn_id=turn_id).seq
+        seq = append_held(tx, lease, message_of(tx, item), turn_id=turn_id).seq
     inbox.claim(tx, item, turn_id=turn_id, seq=seq)
     feed.add_event(tx, lease.session_id, "inbox", item.id)
 
 
-def _author(tx: Tx, item: inbox.InboxItem) -> str | None:
+def message_of(tx: ReadTx, item: inbox.InboxItem) -> NewMessage:
+    """Return what an item says, as the message that stands in the transcript when a turn has read it."""
+    return NewMessage(
+        role=_ROLES.get(item.kind, "user"),
+        parts=item.parts,
+        author=_author(tx, item),
+        author_id=item.person_id,
+    )
+
+
+def _author(tx: ReadTx, item: inbox.InboxItem) -> str | None:
     """Whose name stands on the message: in a group people must be told apart."""
     if item.source.user_name:
         return item.source.user_name

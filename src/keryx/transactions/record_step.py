@@ -112,6 +112,13 @@ def record_text(tx: Tx, lease: Lease, *, turn_id: TurnId, start: int, text: str)
     turns.add_chunk(tx, turn_id, start=start, text=text)
 
 
+def record_pause(tx: Tx, lease: Lease, *, turn_id: TurnId, reason: str | None) -> None:
+    """Note why the turn does nothing for now; None when it goes on."""
+    hold_turn(tx, lease, turn_id=turn_id)
+    turns.set_pause(tx, turn_id, reason)
+    feed.add_event(tx, lease.session_id, "turn", turn_id)
+
+
 def record_prompt(
     tx: Tx, lease: Lease, *, turn_id: TurnId, model: str | None, prompt: str, tools: str
 ) -> None:

@@ -1,12 +1,23 @@
 """Renew a turn's lease and learn what happened meanwhile: a stop, or messages that steer."""
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from keryx.domain.lease import Lease
+from keryx.domain.message import NewMessage
 from keryx.domain.turn import TurnId
 from keryx.store.database import Tx
 from keryx.store.tables import inbox, leases
+from keryx.transactions.begin_turn import message_of
 from keryx.transactions.hold_turn import hold_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steering:
+    """A message that joins a running turn."""
+
+    id: int
+    message: NewMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +28,7 @@ class Renewed:
     stop_requested: bool
     roll_back: bool
     """The stop is wanted for a new start with what was asked, not for an end."""
-    steering: tuple[inbox.InboxItem, ...]
+    steering: tuple[Steering, ...]
     """Messages to join the turn at its next step; each counts as seen only when a step that had it commits."""
 
 
@@ -27,11 +38,14 @@ def renew_turn(tx: Tx, lease: Lease, *, turn_id: TurnId) -> Renewed:
     renewed = leases.renew_lease(tx, lease)
     said = [item for item in inbox.list_ready(tx, lease.session_id) if item.kind == "message"]
     stop_requested = turn.stop_requested_at is not None
-    # A message that steers brings along what was said before it: answers keep the order of the questions.
-    last = max((index for index, item in enumerate(said, 1) if item.busy_mode == "steer"), default=0)
+    # The turn has its person's tools, and nobody else's words may use them: what others say waits for a turn of theirs,
+    # and so does what is said behind it. A message that steers brings along what was said before it. Both because
+    # answers keep the order of the questions.
+    own = tuple(takewhile(lambda item: item.person_id == turn.person_id, said))
+    last = max((index for index, item in enumerate(own, 1) if item.busy_mode == "steer"), default=0)
     return Renewed(
         lease=renewed,
         stop_requested=stop_requested,
         roll_back=stop_requested and any(item.busy_mode == "rollback" for item in said),
-        steering=tuple(said[:last]),
+        steering=tuple(Steering(id=item.id, message=message_of(tx, item)) for item in own[:last]),
     )

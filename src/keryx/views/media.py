@@ -1,8 +1,11 @@
 """The contents of images and files that messages show, and of results that were too long for them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from keryx.domain.cover import Cover
 from keryx.domain.long_result import RESULT_TYPE, text_of_result
+from keryx.domain.message import MediaPart, Message
+from keryx.domain.part import IMAGES
 from keryx.store.database import ReadTx
 from keryx.store.tables import blobs, branches
 
@@ -18,6 +21,25 @@ def read_contents(tx: ReadTx, hashes: Iterable[str]) -> dict[str, bytes]:
         for digest, blob in found.items()
         if blob is not None and blob.data is not None and blob.size_bytes <= CONTENT_BYTES_MAX
     }
+
+
+def read_shown(tx: ReadTx, spoken: Sequence[Message | Cover]) -> dict[str, bytes]:
+    """Return the contents of images and text files that messages show; the newest, as many as the bound allows."""
+    hashes = (
+        part.blob
+        for message in reversed(spoken)
+        if not isinstance(message, Cover)
+        for part in message.parts
+        if isinstance(part, MediaPart) and (part.media_type in IMAGES or part.media_type.startswith("text/"))
+    )
+    shown: dict[str, bytes] = {}
+    left = CONTENT_BYTES_MAX
+    for digest in dict.fromkeys(filter(None, hashes)):
+        content = read_contents(tx, [digest]).get(digest)
+        if content is not None and len(content) <= left:
+            shown[digest] = content
+            left -= len(content)
+    return shown
 
 
 def read_result(tx: ReadTx, session_id: str, digest: str) -> str | None:

@@ -103,6 +103,8 @@ class Look:
     unfinished: int
     """Deliveries to this place that are not recorded as sent."""
     has_gateway: bool
+    trouble: str | None = None
+    """Why what is waited for does not come."""
 
     @property
     def is_at_rest(self) -> bool:
@@ -162,7 +164,13 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
         to_send=any(each.state == "ready" and each.due_at <= tx.now for each in unfinished),
         unfinished=len(unfinished),
         has_gateway=nodes.has_gateway(tx),
+        trouble=_trouble(tx, session_id),
     )
+
+
+def _trouble(tx: ReadTx, session_id: str | None) -> str | None:
+    found = None if session_id is None else turns.find_trouble(tx, session_id)
+    return None if found is None else found.told
 
 
 def is_due(tx: ReadTx, session_id: str) -> bool:

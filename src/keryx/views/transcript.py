@@ -15,6 +15,7 @@ from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
 from keryx.store.tables import branches, messages, transcript
 from keryx.store.tables.messages import SEQ_MAX
+from keryx.views.media import read_shown
 
 __all__ = ["conversation", "list_transcript", "model_messages", "versions"]
 
@@ -43,14 +44,8 @@ def list_transcript(
 
 def conversation(tx: ReadTx, session_id: str, *, person_id: int) -> list[ChatMessage]:
     """Return the active branch in OpenAI's chat format, summaries standing for what they cover."""
-    chat: list[ChatMessage] = []
-    for item in model_messages(tx, session_id, person_id=person_id):
-        if isinstance(item, Cover):
-            # As the user's words: a summary quotes strangers, who must not speak with the system's authority.
-            chat.append({"role": "user", "content": f"Summary of the conversation so far:\n{item.summary}"})
-        else:
-            chat += to_openai(item)
-    return chat
+    spoken = model_messages(tx, session_id, person_id=person_id)
+    return to_openai(spoken, media=read_shown(tx, spoken))
 
 
 def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Message | Cover]:

@@ -44,6 +44,7 @@ class Noted:
     joined: tuple[NewMessage, ...] = ()
     said: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
+    pauses: list[str] = field(default_factory=list)
     steps: list[NewMessage] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     told: list[Said] = field(default_factory=list)
@@ -56,6 +57,9 @@ class Noted:
 
     async def think(self, text: str) -> None:
         self.thought.append(text)
+
+    async def pause(self, reason: str) -> None:
+        self.pauses.append(reason)
 
     async def note_model(self, asked: Asked) -> None:
         self.asked.append(asked)
@@ -136,6 +140,7 @@ def agent_of(
     choice: ModelChoice | None = None,
     clock: FakeClock | None = None,
     timeout_seconds: float = 20.0,
+    answer_seconds: float = 1_800.0,
     key: str = "k",
     sleeps: Callable[[float], None] = lambda _: None,
 ) -> ModelAgent:
@@ -154,7 +159,7 @@ def agent_of(
     }
     return ModelAgent(
         choice or ModelChoice(model=MODELS[shape]),
-        Access(variables=variables, timeout_seconds=timeout_seconds),
+        Access(variables=variables, timeout_seconds=timeout_seconds, answer_seconds=answer_seconds),
         otherwise=Guide(),
         clock=clock,
         sleep=sleep,

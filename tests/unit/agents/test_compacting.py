@@ -15,6 +15,7 @@ from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, en
 from keryx.domain.settings import ModelSettings
 from keryx.domain.toolset import MEMORY
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
+from keryx.testing.model_server.script import too_long
 from tests.unit.agents.stage import LOOK, MODELS, Noted, Shape, agent_of, brief, message
 
 WINDOW = 4_000
@@ -193,11 +194,30 @@ async def test_what_the_provider_finds_too_long_is_summarised_and_asked_again(sh
 
 
 async def test_what_is_too_long_however_short_is_told() -> None:
-    for said in (talk(20), talk(0)):
+    told = {
+        20: "this conversation is too long for openai:scripted, even summarised. /new starts a fresh one",
+        0: "this is too long for openai:scripted, with nothing before it .* Send less at once",
+    }
+    for count, words in told.items():
         stage = Noted()
         async with ModelServer(play, window_tokens=10) as server:
-            with pytest.raises(AgentFailed, match="this conversation is too long for openai:scripted, even"):
-                await run(server, stage, said)
+            with pytest.raises(AgentFailed, match=words):
+                await run(server, stage, talk(count))
+
+
+async def test_what_is_too_long_for_one_model_is_put_to_the_next() -> None:
+    choice = ModelChoice(model="openai:first", fallbacks=["openai:second"])
+
+    def answer(asked: Asked) -> Reply | Refusal:
+        return play(asked) if asked.body["model"] == "second" else too_long(asked, 9, 8)
+
+    stage = Noted()
+    stage.told = talk(0)
+    async with ModelServer(answer) as server:
+        agent = agent_of(server, choice=choice)
+        assert text(await agent.run(brief(*stage.told), stage)) == "Now this."
+        await agent.close()
+    assert stage.asked[-1].model == "openai:second"
 
 
 async def test_a_summary_that_is_refused_does_not_hold_up_the_question() -> None:

@@ -12,13 +12,13 @@ from pydantic_ai import messages as wire
 
 from keryx.agents.conversation import (
     BEGINNING,
-    NO_RESULT,
     UNREADABLE,
     Framing,
     Spoken,
     answer_of,
     model_messages,
 )
+from keryx.domain.call_pairs import NO_RESULT
 from keryx.domain.cover import Cover
 from keryx.domain.message import (
     MediaPart,

@@ -30,6 +30,9 @@ class Heard:
     async def think(self, text: str) -> None:
         raise AssertionError(text)
 
+    async def pause(self, reason: str) -> None:
+        raise AssertionError(reason)
+
     async def note_model(self, asked: Asked) -> None:
         raise AssertionError(asked)
 

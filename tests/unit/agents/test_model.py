@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -176,7 +177,7 @@ async def test_quota_and_length_are_told_in_words() -> None:
         await failure([long]),
         await failure([Refusal(status=400, message="prompt is too long: 9 tokens > 8 maximum")], "anthropic"),
     ):
-        assert "this conversation is too long for" in failed.reason
+        assert "this is too long for" in failed.reason
         assert (failed.retry_after, quota.retry_after) == (None, None)
 
 
@@ -205,9 +206,14 @@ async def test_what_may_pass_is_tried_again_after_the_provider_s_own_pause(shape
         Refusal(status=status),
         Reply(text="Here."),
     ]
-    answer, _, requests = await ask(script, shape, sleeps=pauses.append)
+    answer, stage, requests = await ask(script, shape, sleeps=pauses.append)
     assert answer.message is not None
     assert (len(requests), pauses) == (3, [7, 2])
+    # Whoever waits is told why.
+    assert [told.partition(". ")[2] for told in stage.pauses] == [
+        "Trying again in 7 s.",
+        "Trying again in 2 s.",
+    ]
 
 
 async def test_patience_ends_and_leaves_the_rest_to_the_gateway() -> None:
@@ -216,8 +222,16 @@ async def test_patience_ends_and_leaves_the_rest_to_the_gateway() -> None:
     assert failed.reason == "openai is overloaded."
     assert failed.retry_after == 32 * SECOND
     assert sum(pauses) <= 60
-    long = await failure([Refusal(status=429, retry_after_seconds=3_600)], sleeps=pauses.append)
-    assert long.retry_after == 3_600 * SECOND
+    some = await failure([Refusal(status=429, retry_after_seconds=120)], sleeps=pauses.append)
+    assert some.retry_after == 120 * SECOND
+
+
+async def test_a_pause_of_an_hour_is_not_waited_for() -> None:
+    failed = await failure([Refusal(status=429, retry_after_seconds=3_600)])
+    assert (failed.reason, failed.retry_after) == (
+        "openai asks for a pause: too much was asked of it. It may be asked again in 60 minutes.",
+        None,
+    )
 
 
 @both
@@ -271,6 +285,15 @@ async def test_a_slow_model_is_not_a_silent_one() -> None:
     assert len(stage.said) == 6
 
 
+async def test_a_model_that_drips_for_ever_is_given_up_too() -> None:
+    reply = Reply(text="one two three four five six", pause_seconds=0.2)
+    stage = Noted()
+    failed = await failure([reply], stage=stage, answer_seconds=0.3)
+    assert failed.reason == "openai:scripted was not done with its answer in time."
+    assert failed.retry_after is None
+    assert 0 < len(stage.said) < 6
+
+
 @both
 async def test_being_cancelled_lets_the_provider_go_at_once(shape: Shape) -> None:
     stage = Noted()
@@ -318,6 +341,11 @@ async def test_the_session_s_model_goes_before_the_platform_s_before_the_configu
     assert choice.models_for(brief(source=TELEGRAM, model_settings=settings)) == ["g:h", "e:f"]
     assert choice.models_for(brief(model="i:j", model_settings=settings)) == ["i:j", "e:f"]
     assert ModelChoice().models_for(brief()) == []
+
+
+def test_who_failed_in_the_attempt_before_is_asked_last() -> None:
+    choice = ModelChoice(model="a:b", fallbacks=["c:d", "e:f"])
+    assert choice.models_for(replace(brief(), has_failed=True)) == ["c:d", "e:f", "a:b"]
 
 
 async def test_settings_of_the_session_reach_the_provider() -> None:

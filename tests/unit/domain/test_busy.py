@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keryx.clock import SECOND
+from keryx.clock import MINUTE, SECOND
 from keryx.domain.busy import (
     BUSY_MODES,
     ROLLBACK_REFUSED,
@@ -106,6 +106,16 @@ def test_collecting_ends_when_something_else_waits_behind() -> None:
     assert taken([*waiting("collect"), *waiting("queue", kind="schedule")]) == [0]
 
 
+@pytest.mark.parametrize("modes", [("queue", "steer"), ("collect", "collect"), ("queue", "interrupt")])
+def test_what_two_people_say_is_a_turn_for_each(modes: tuple[BusyMode, BusyMode]) -> None:
+    ana, ben = (
+        Waiting(id=no, kind="message", mode=mode, received_at=0, person_id=no)
+        for no, mode in enumerate(modes)
+    )
+    assert taken([ana, ben]) == [0]
+    assert taken([ben], now=MINUTE) == [1]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in INBOX_KINDS if kind != "message"])
 def test_what_is_no_message_is_a_turn_of_its_own(kind: InboxKind) -> None:
     fire = Waiting(id=7, kind=kind, mode="queue", received_at=0)
@@ -121,6 +131,7 @@ def test_what_is_no_message_is_a_turn_of_its_own(kind: InboxKind) -> None:
             kind=st.sampled_from(INBOX_KINDS),
             mode=st.sampled_from(BUSY_MODES),
             received_at=st.integers(0, 60 * SECOND),
+            person_id=st.sampled_from((None, 1, 2)),
         ),
         max_size=8,
     )

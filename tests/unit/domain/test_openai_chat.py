@@ -1,11 +1,13 @@
 """The chat format, both ways."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keryx.domain.call_pairs import NO_RESULT
 from keryx.domain.message import (
     MediaPart,
     NewMessage,
@@ -15,6 +17,7 @@ from keryx.domain.message import (
     ToolCallPart,
     ToolResultPart,
     UnknownPart,
+    text_message,
 )
 from keryx.domain.openai_chat import from_openai, to_openai
 from keryx.errors import InvalidValue
@@ -33,15 +36,40 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments"
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}]},
         {"role": "assistant", "content": "done"},
         {"role": "assistant", "content": ""},
-        {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        {"role": "assistant", "content": "wait", "tool_calls": [CALL, CALL]},
-        {"role": "tool", "tool_call_id": "c1", "content": "file text"},
-        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "rich"}]},
+        {"role": "assistant", "content": "done", "reasoning_content": "hm"},
         {"role": "system", "content": "be kind"},
     ],
 )
 def test_a_chat_message_goes_in_and_comes_out_the_same(chat: dict[str, Any]) -> None:
-    assert to_openai(from_openai(chat)) == [chat]
+    assert to_openai([from_openai(chat)]) == [chat]
+
+
+@pytest.mark.parametrize("content", ["file text", [{"type": "text", "text": "rich"}]])
+@pytest.mark.parametrize("said", [None, "wait"])
+def test_a_call_and_its_result_go_in_and_come_out_the_same(content: Any, said: str | None) -> None:
+    chat: list[dict[str, Any]] = [
+        {"role": "assistant", "content": said, "tool_calls": [CALL, {**CALL, "id": "c2"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": content},
+        {"role": "tool", "tool_call_id": "c2", "content": "other"},
+    ]
+    assert to_openai([from_openai(each) for each in chat]) == chat
+
+
+def test_every_call_is_followed_by_its_one_result() -> None:
+    calls: list[Any] = [CALL, CALL, CALL]
+    called = from_openai({"role": "assistant", "content": None, "tool_calls": calls})
+    late = [from_openai({"role": "tool", "tool_call_id": "c1", "content": text}) for text in "ab"]
+    lost = NewMessage(role="tool", parts=(ToolResultPart(call_id="gone", name="look", output=["x"]),))
+    chat = to_openai([called, text_message("user", "well?"), *late, lost])
+    assert [each.get("tool_call_id") or each["content"] for each in chat] == [
+        None,
+        "c1",
+        "c1_2",
+        "c1_3",
+        "well?",
+        'Keryx reports the result of an earlier call of look:\n["x"]',
+    ]
+    assert [each["content"] for each in chat[1:4]] == ["a", "b", NO_RESULT]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +112,7 @@ def test_arguments_that_are_no_object_stay_the_model_s_own_text(arguments: str) 
     }
     message = from_openai(chat)
     assert message.parts == (ToolCallPart(call_id="c1", name="f", arguments=arguments),)
-    assert to_openai(message) == [chat]
+    assert to_openai([message])[0] == chat
 
 
 def test_arguments_given_as_an_object_are_taken_as_they_are() -> None:
@@ -101,30 +129,42 @@ def test_an_unknown_role_is_refused(role: Any) -> None:
         from_openai({"role": role, "content": "x"})
 
 
-def test_each_result_is_a_chat_message_of_its_own() -> None:
-    first = ToolResultPart(call_id="1", name="f", output={"a": 1})
-    second = ToolResultPart(call_id="2", name="f", output=[1, 2])
-    third = ToolResultPart(call_id="3", name="f", output="x")
-    assert to_openai(NewMessage(role="tool", parts=(first, second))) == [
-        {"role": "tool", "tool_call_id": "1", "content": '{"a":1}'},
-        {"role": "tool", "tool_call_id": "2", "content": "[1,2]"},
-    ]
-    assert to_openai(NewMessage(role="assistant", parts=(TextPart(text="a"), third))) == [
-        {"role": "assistant", "content": "a"},
-        {"role": "tool", "tool_call_id": "3", "content": "x"},
-    ]
+def test_outputs_that_are_no_text_go_out_as_json() -> None:
+    calls = tuple(ToolCallPart(call_id=no, name="f", arguments={}) for no in "123")
+    outputs: list[Any] = [{"a": 1}, [1, 2], "x"]
+    results = tuple(
+        ToolResultPart(call_id=call.call_id, name="f", output=output)
+        for call, output in zip(calls, outputs, strict=True)
+    )
+    # A result may also stand in the message of its call.
+    for spoken in (
+        [NewMessage(role="assistant", parts=calls), NewMessage(role="tool", parts=results)],
+        [NewMessage(role="assistant", parts=(*calls, *results))],
+    ):
+        assert [each["content"] for each in to_openai(spoken)] == [None, '{"a":1}', "[1,2]", "x"]
 
 
-def test_thinking_never_goes_out_and_other_media_is_named() -> None:
-    blob = MediaPart(media_type="application/pdf", blob="ab" * 32, name="bill.pdf")
-    stored = MediaPart(media_type="image/png", blob="ab" * 32)
-    message = NewMessage(role="user", parts=(ThinkingPart(text="secret"), blob, stored))
-    assert to_openai(message) == [
-        {
-            "role": "user",
-            "content": [{"type": "text", "text": "[bill.pdf]"}, {"type": "text", "text": "[image/png]"}],
-        }
+def test_images_and_texts_are_shown_and_other_media_are_named() -> None:
+    bill = MediaPart(media_type="application/pdf", blob="ab" * 32, name="bill.pdf")
+    image, note = MediaPart(media_type="image/png", blob="cd" * 32), "ef" * 32
+    text = MediaPart(media_type="text/plain", blob=note, name="note.txt")
+    long = MediaPart(media_type="text/plain", blob="01" * 32)
+    media = {"ab" * 32: b"%PDF", "cd" * 32: b"\x89PNG", note: b"dear", "01" * 32: b"a" * 100_001}
+    message = NewMessage(role="user", parts=(bill, image, text, long))
+    assert to_openai([message], media=media)[0]["content"] == [
+        {"type": "text", "text": "[bill.pdf]"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {"type": "text", "text": "[note.txt]\ndear"},
+        {"type": "text", "text": f"[text/plain]\n{'a' * 100_000}\n[…]"},
     ]
+    named = [{"type": "text", "text": "[image/png]"}]
+    assert to_openai([replace(message, parts=(image,))])[0]["content"] == named
+    assert to_openai([replace(message, role="assistant", parts=(image,))], media=media)[0]["content"] == named
+
+
+def test_thinking_is_only_the_assistant_s() -> None:
+    thought = NewMessage(role="user", parts=(ThinkingPart(text="secret"), TextPart(text="hi")))
+    assert to_openai([thought]) == [{"role": "user", "content": "hi"}]
 
 
 @given(
@@ -135,5 +175,5 @@ def test_thinking_never_goes_out_and_other_media_is_named() -> None:
 @settings(max_examples=100)
 def test_what_came_in_goes_out_and_in_again_the_same(chat: dict[str, Any]) -> None:
     once = from_openai({"role": "assistant", **chat})
-    (out,) = to_openai(once)
-    assert to_openai(from_openai(out)) == [out]
+    (out,) = to_openai([once])
+    assert to_openai([from_openai(out)]) == [out]

@@ -67,7 +67,13 @@ class InboxItem(NamedTuple):
     @property
     def waiting(self) -> Waiting:
         """As much of it as the busy rules need."""
-        return Waiting(id=self.id, kind=self.kind, mode=self.busy_mode, received_at=self.received_at)
+        return Waiting(
+            id=self.id,
+            kind=self.kind,
+            mode=self.busy_mode,
+            received_at=self.received_at,
+            person_id=self.person_id,
+        )
 
 
 class ItemFate(NamedTuple):

@@ -36,6 +36,18 @@ class Turn(NamedTuple):
         return None if self.origin_json is None else Source.from_dict(from_json(self.origin_json))
 
 
+class Trouble(NamedTuple):
+    """Why what is waited for does not come: the turn's state, and the reason in words."""
+
+    state: TurnState
+    reason: str
+
+    @property
+    def told(self) -> str:
+        """What people are told; a turn that runs says by itself when it goes on."""
+        return self.reason if self.state == "running" else f"{self.reason} It will be tried again."
+
+
 class Step(NamedTuple):
     """One call, in the order of its columns."""
 
@@ -170,6 +182,17 @@ def take_over(tx: Tx, turn_id: int, lease: Lease) -> None:
 def set_origin(tx: Tx, turn_id: int, *, origin: Source, person_id: int | None) -> None:
     """Note whom a turn answers last, and where."""
     tx.run("turns.set_origin", turn_id=turn_id, origin=to_json(origin.to_dict()), person_id=person_id)
+
+
+def set_pause(tx: Tx, turn_id: int, reason: str | None) -> None:
+    """Note why a running turn does nothing for now; None when it goes on."""
+    tx.run("turns.set_pause", turn_id=turn_id, reason=clean_text(reason))
+
+
+def find_trouble(tx: ReadTx, session_id: str) -> Trouble | None:
+    """Return why what a session waits for does not come; None where nothing is wrong."""
+    row = tx.row("turns.find_trouble", session_id=session_id)
+    return None if row is None else Trouble._make(row)
 
 
 def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = None) -> None:

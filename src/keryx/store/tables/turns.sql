@@ -54,6 +54,18 @@ LIMIT :limit
 SELECT id FROM turns
 WHERE state IN ('running', 'waiting') AND state = 'running' AND holder = :holder AND stop_requested_at IS NOT NULL
 
+-- name: turns.set_pause
+-- Why a running turn does nothing for now.
+UPDATE turns SET reason = :reason WHERE id = :turn_id AND state = 'running'
+
+-- name: turns.find_trouble
+-- Why what a session waits for does not come: of its last turn, which makes a pause, or failed and is tried again.
+SELECT t.state, t.reason FROM turns t
+WHERE t.id = (SELECT MAX(id) FROM turns WHERE session_id = :session_id) AND t.reason IS NOT NULL
+  AND (t.state = 'running'
+       OR (t.state = 'failed' AND EXISTS (
+           SELECT 1 FROM inbox i WHERE i.session_id = :session_id AND i.state = 'ready' AND i.attempts > 0)))
+
 -- name: turns.set_prompt
 -- Exactly what the turn ran with, by content.
 UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools_hash WHERE id = :turn_id

@@ -78,7 +78,9 @@ def _context_lines(tx: Tx, context: CommandContext) -> list[str]:
 
 def why(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Tell the fate of the last message, the last reset and the last delivery."""
+    trouble = turns.find_trouble(tx, context.session_id)
     lines = [
+        *([] if trouble is None else [trouble.told]),
         _last_message(standing.find_last_message(tx, context.session_id), now=tx.now),
         _last_delivery(standing.find_last_delivery(tx, context.session_id), now=tx.now),
     ]
