@@ -95,7 +95,7 @@ async def open_system(
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
-            answers = answering or _answering(configuration, database)
+            answers = answering or _answering(configuration, database, adapters)
             servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
             async with aclosing(servers), tied(database, configuration.data_dir, desk.holder):
                 yield System(
@@ -150,12 +150,13 @@ async def _warm_up(answers: "Answering", servers: McpServers) -> None:
     await asyncio.gather(answers.warm_up(), servers.ready())
 
 
-def _answering(configuration: Configuration, database: Database) -> Answering:
+def _answering(configuration: Configuration, database: Database, adapters: Sequence[Adapter]) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
-    return _program(configuration, database) or _model(configuration, database)
+    tools = _tools(configuration, database, adapters)
+    return _program(configuration, database, tools) or _model(configuration, database, tools)
 
 
-def _program(configuration: Configuration, database: Database) -> Answering | None:
+def _program(configuration: Configuration, database: Database, tools: list[Tool]) -> Answering | None:
     """Return the program that answers instead of a model, if one is named; its module is imported only then."""
     chosen = configuration.agent
     program = ProgramSettings(
@@ -178,11 +179,11 @@ def _program(configuration: Configuration, database: Database) -> Answering | No
     if chosen.command:
         command_agent = importlib.import_module("keryx.agents.command").CommandAgent
         answering = command_agent(program, speaks=chosen.format, profile=configuration.profile)
-        return Answering(agent=answering, tools=_tools(configuration, database), who=program.name)
+        return Answering(agent=answering, tools=tools, who=program.name)
     return None
 
 
-def _model(configuration: Configuration, database: Database) -> Answering:
+def _model(configuration: Configuration, database: Database, tools: list[Tool]) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(
@@ -199,13 +200,13 @@ def _model(configuration: Configuration, database: Database) -> Answering:
     )
     return Answering(
         agent=agent,
-        tools=_tools(configuration, database),
+        tools=tools,
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
 
 
-def _tools(configuration: Configuration, database: Database) -> list[Tool]:
+def _tools(configuration: Configuration, database: Database, adapters: Sequence[Adapter]) -> list[Tool]:
     """Return the tools there are without any server of others."""
     settings = configuration.tools
     workspaces = Workspaces(
@@ -214,7 +215,13 @@ def _tools(configuration: Configuration, database: Database) -> list[Tool]:
     )
     return [
         *state_tools(database),
-        *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
+        *action_tools(
+            database,
+            Ids(),
+            zone=configuration.timezone,
+            output_dir=configuration.output_dir,
+            splitters={adapter.platform: adapter.split_chat for adapter in adapters},
+        ),
         *file_tools(workspaces),
         *finding_tools(workspaces),
         Terminal(workspaces, environment=settings.environment, profile=configuration.profile),
