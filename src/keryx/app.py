@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keryx.agents.agent import Agent
@@ -41,6 +41,8 @@ from keryx.transactions.program_session import enter_store
 from keryx.views.media import read_contents
 
 INDEX_LOOK_SECONDS = 60.0
+ID_SALT = "id-salt"
+"""A file of the profile's data folder."""
 GUIDE = "the built-in guide (no model is set up)"
 
 
@@ -89,7 +91,7 @@ async def open_system(
             adapters = make_adapters(configuration)
             desk = Desk(
                 database=database,
-                settings=configuration.settings,
+                settings=replace(configuration.settings, id_salt=id_salt_of(configuration, ids)),
                 ids=ids,
                 clock=SystemClock(),
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
@@ -144,6 +146,22 @@ async def serve(
                 task.cancel()
             await asyncio.gather(*waits, warming, return_exceptions=True)
             await gateway.stop()
+
+
+def id_salt_of(configuration: Configuration, ids: Ids) -> str | None:
+    """Return what stands for users' ids are made with, if they are: the owner's word, else one the profile keeps."""
+    prompt = configuration.prompt
+    if not prompt.hash_user_ids or prompt.id_salt is not None:
+        return prompt.id_salt if prompt.hash_user_ids else None
+    kept = configuration.data_dir / ID_SALT
+    if not kept.exists():
+        draft = configuration.data_dir / f"{ID_SALT}.{ids.token()}"
+        draft.touch(mode=0o600)
+        draft.write_text(ids.token(), encoding="ascii")
+        with suppress(FileExistsError):  # another process of the profile was faster
+            kept.hardlink_to(draft)
+        draft.unlink()
+    return kept.read_text(encoding="ascii")
 
 
 async def _warm_up(answers: "Answering", servers: McpServers) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.config import Configuration, WebhookSettings
+from keryx.config import Configuration, PromptSettings, WebhookSettings
 from keryx.config_load import find_folders, load_config, set_value
 from keryx.config_load.setting import Setting
 from keryx.config_load.table import TABLE
@@ -129,6 +129,14 @@ def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
     found = place.load()
     assert (found.models.titles, found.settings.titles) == (True, True)
     assert place.load(KERYX_MODELS_TITLES="no").settings.titles is False
+
+
+def test_ids_of_users_are_told_unless_the_owner_hides_them(place: Place) -> None:
+    assert place.load().prompt == PromptSettings()
+    place.write(place.user_file, "prompt:\n  hash_user_ids: true\n")
+    found = place.load(KERYX_PROMPT_ID_SALT="pepper").prompt
+    assert found == PromptSettings(hash_user_ids=True, id_salt="pepper")
+    assert place.origin("prompt.id_salt", KERYX_PROMPT_ID_SALT="pepper")[0] == "set"
 
 
 def test_the_owner_s_prices_are_read_by_the_names_of_models(place: Place) -> None:
@@ -717,6 +725,6 @@ def test_the_reference_says_what_the_table_says(place: Place) -> None:
 
 def test_every_value_that_is_shown_can_be_set(place: Place) -> None:
     shown = {row.name: row.value for row in place.load().explain()}
-    for name in shown.keys() - {"profile", "webhook.secret"}:
+    for name in shown.keys() - {"profile", "webhook.secret", "prompt.id_salt"}:
         place.set(name, shown[name])
     assert {row.name: row.value for row in place.load().explain()} == shown

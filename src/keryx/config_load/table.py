@@ -204,6 +204,20 @@ PERSONALITY = Setting(
     chosen=readers.personality_name,
     help="The text the agent gets where `/personality` chose this name.",
 )
+HASH_USER_IDS = Setting(
+    name="prompt.hash_user_ids",
+    read=readers.flag,
+    default=False,
+    place="own",
+    help="Whether the agent is told a stand-in for the ids of users instead of the ids themselves.",
+)
+ID_SALT = Setting(
+    name="prompt.id_salt",
+    read=optional(readers.text),
+    default=None,
+    place="secret",
+    help="What the stand-ins are made with; else a file of the profile. Gateways on several machines share one.",
+)
 TURNS = Setting(
     name="turns_max",
     read=whole(1, 10_000),
@@ -264,7 +278,18 @@ TABLE: tuple[Setting[Any], ...] = (
     *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),
-    *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
+    *(
+        BUSY_MODE,
+        BUSY_ON,
+        PAIRING,
+        TOOLSETS,
+        PERSONALITY,
+        HASH_USER_IDS,
+        ID_SALT,
+        TURNS,
+        LOG_LEVEL,
+        LOG_FORMAT,
+    ),
     *(WEBHOOK_ENABLED, WEBHOOK_HOST, WEBHOOK_PORT, WEBHOOK_CALLBACK, WEBHOOK_SECRET),
     *tool_rows.ROWS,
     *program_rows.ROWS,
