@@ -392,6 +392,17 @@ WRONG_FILES = {
     ),
     "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
     "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
+    "a platform that is none": (
+        "busy: {on: {webhok: steer}}\n",
+        "there is no platform 'webhok'; did you mean webhook?",
+    ),
+    "a platform in a list": ("pairing: [telegram, webhok]\n", "did you mean webhook?"),
+    "a platform to start over on": ("reset: {on: {grop: {mode: idle}}}\n", "did you mean group?"),
+    "a platform with a model": ("models: {on: {telegam: 'openai:a'}}\n", "did you mean telegram?"),
+    "a platform like no other": (
+        "toolsets: {'irc:guest': all}\n",
+        "there is no platform 'irc'; use one of local, web, ",
+    ),
     "no chat": ("busy: {on: {'telegram:': steer}}\n", "'telegram:' names no chat"),
     "a role": ("toolsets: {boss: all}\n", "role 'boss'"),
     "a platform of a role": ("toolsets: {'Telegram:owner': all}\n", "platform 'Telegram'"),
@@ -641,7 +652,7 @@ REFUSED = {
     "unlike anything": ("qqq", "chat", "there is no setting 'qqq'; here may stand profile, database"),
     "no name": ("personalities.", "x", "there is no setting 'personalities.'"),
     "wrong": ("scope.dm", "chats", "scope.dm: 'chats' is not known; use one of chat, platform, person"),
-    "a wrong place": ("reset.on.a:b.mode", "idle", "chat_type 'b': use one of"),
+    "a wrong place": ("reset.on.signal:b.mode", "idle", "chat_type 'b': use one of"),
     "a secret": (
         "webhook.secret",
         "x",
