@@ -7,11 +7,12 @@ knowledge of sessions. The platform keeps nothing but a queue: its own work woul
 import asyncio
 import time
 from array import array
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
 from keryx.domain.access import Refused
+from keryx.domain.command import Command
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import Message, NewMessage, TextPart, text_of
 from keryx.domain.outbox import Outcome, Sent
@@ -144,6 +145,12 @@ class Service:
 
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:  # noqa: ARG002 - as the contract has it
         return Sent(message_id=message_id)
+
+    def split_chat(self, text: str) -> tuple[str, str | None]:
+        return text, None
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        """It has no menu."""
 
     async def show_typing(self, to: Address) -> None: ...
 

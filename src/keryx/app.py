@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keryx.agents.agent import Agent
@@ -47,6 +47,8 @@ from keryx.views.media import read_contents
 INDEX_LOOK_SECONDS = 60.0
 PROCESSES = "processes"
 """In the data folder: a folder for each background process that runs, or ended not long ago."""
+ID_SALT = "id-salt"
+"""A file of the profile's data folder."""
 GUIDE = "the built-in guide (no model is set up)"
 
 
@@ -103,7 +105,7 @@ async def open_system(
             )
             desk = Desk(
                 database=database,
-                settings=configuration.settings,
+                settings=replace(configuration.settings, id_salt=id_salt_of(configuration, ids)),
                 ids=ids,
                 clock=SystemClock(),
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
@@ -111,7 +113,9 @@ async def open_system(
                 troubles=servers.troubles,
             )
             background = Registry(database, configuration.data_dir / PROCESSES, clock=desk.clock, ids=ids)
-            answers = answering or _answering(configuration, desk, background)
+            answers = answering or _answering(
+                configuration, desk, _tools(configuration, desk, background, adapters)
+            )
             async with (
                 aclosing(servers),
                 tied(database, configuration.data_dir, desk.holder),
@@ -179,16 +183,32 @@ async def serve(
             await gateway.stop()
 
 
+def id_salt_of(configuration: Configuration, ids: Ids) -> str | None:
+    """Return what stands for users' ids are made with, if they are: the owner's word, else one the profile keeps."""
+    prompt = configuration.prompt
+    if not prompt.hash_user_ids or prompt.id_salt is not None:
+        return prompt.id_salt if prompt.hash_user_ids else None
+    kept = configuration.data_dir / ID_SALT
+    if not kept.exists():
+        draft = configuration.data_dir / f"{ID_SALT}.{ids.token()}"
+        draft.touch(mode=0o600)
+        draft.write_text(ids.token(), encoding="ascii")
+        with suppress(FileExistsError):  # another process of the profile was faster
+            kept.hardlink_to(draft)
+        draft.unlink()
+    return kept.read_text(encoding="ascii")
+
+
 async def _warm_up(answers: "Answering", servers: McpServers) -> None:
     await asyncio.gather(answers.warm_up(), servers.ready())
 
 
-def _answering(configuration: Configuration, desk: Desk, background: Background) -> Answering:
+def _answering(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
-    return _program(configuration, desk, background) or _model(configuration, desk, background)
+    return _program(configuration, desk, tools) or _model(configuration, desk, tools)
 
 
-def _program(configuration: Configuration, desk: Desk, background: Background) -> Answering | None:
+def _program(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering | None:
     """Return the program that answers instead of a model, if one is named; its module is imported only then."""
     chosen = configuration.agent
     program = ProgramSettings(
@@ -216,11 +236,11 @@ def _program(configuration: Configuration, desk: Desk, background: Background) -
             profile=configuration.profile,
             silence_seconds=chosen.timeout_seconds,
         )
-        return Answering(agent=answering, tools=_tools(configuration, desk, background), who=program.name)
+        return Answering(agent=answering, tools=tools, who=program.name)
     return None
 
 
-def _model(configuration: Configuration, desk: Desk, background: Background) -> Answering:
+def _model(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering:
     models = configuration.models
     agent = ModelAgent(
         ModelChoice(
@@ -237,13 +257,15 @@ def _model(configuration: Configuration, desk: Desk, background: Background) -> 
     )
     return Answering(
         agent=agent,
-        tools=_tools(configuration, desk, background),
+        tools=tools,
         who=models.default or GUIDE,
         warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
     )
 
 
-def _tools(configuration: Configuration, desk: Desk, background: Background) -> list[Tool]:
+def _tools(
+    configuration: Configuration, desk: Desk, background: Background, adapters: Sequence[Adapter]
+) -> list[Tool]:
     """Return the tools there are without any server of others."""
     settings, database = configuration.tools, desk.database
     workspaces = Workspaces(
@@ -252,7 +274,13 @@ def _tools(configuration: Configuration, desk: Desk, background: Background) -> 
     )
     return [
         *state_tools(database, troubles=desk.troubles),
-        *action_tools(database, Ids(), zone=configuration.timezone, output_dir=configuration.output_dir),
+        *action_tools(
+            database,
+            Ids(),
+            zone=configuration.timezone,
+            output_dir=configuration.output_dir,
+            splitters={adapter.platform: adapter.split_chat for adapter in adapters},
+        ),
         *file_tools(workspaces),
         *finding_tools(workspaces),
         Terminal(

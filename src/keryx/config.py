@@ -57,8 +57,19 @@ class Settings:
     """What ``/personality`` may choose from, by name."""
     toolsets: ToolsetSettings = field(default_factory=ToolsetSettings)
     """Which tools the agent is given, by role and platform."""
+    id_salt: str | None = field(default=None, repr=False)
+    """With it, the agent is told stand-ins for the ids of users; ``prompt.hash_user_ids`` decides."""
     titles: bool = False
     """Whether models are asked for titles; ``models.titles`` decides, and a program that asks for none has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSettings:
+    """What the agent is not told about who speaks."""
+
+    hash_user_ids: bool = False
+    id_salt: str | None = field(default=None, repr=False)
+    """Where none was given, the profile keeps its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +186,7 @@ class Configuration:
     workspace: Path | None
     """Where conversations work that name no folder; None for where Keryx was started."""
     tools: ToolsSettings
+    prompt: PromptSettings
     turns_max: int
     log: LogSettings
     webhook: WebhookSettings

@@ -111,6 +111,28 @@ async def test_the_webhook_needs_its_secret(
         assert [adapter.platform for adapter in system.adapters] == ["webhook"]
 
 
+async def test_a_profile_keeps_its_own_salt_for_the_ids_of_users(
+    surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def salt() -> str | None:
+        async with open_system(load_config()) as system:
+            return system.desk.settings.id_salt
+
+    assert await salt() is None
+    monkeypatch.setenv("KERYX_PROMPT_HASH_USER_IDS", "true")
+    first = await salt()
+    assert first
+    assert await salt() == first
+    kept = load_config().data_dir / "id-salt"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in kept.parent.iterdir() if path.name.startswith("id-salt")] == ["id-salt"]
+    monkeypatch.setenv("KERYX_PROMPT_ID_SALT", "pepper")
+    assert await salt() == "pepper"
+    monkeypatch.delenv("KERYX_PROMPT_ID_SALT")
+    monkeypatch.setenv("KERYX_HOME", str(tmp_path / "another"))
+    assert await salt() not in (first, None)
+
+
 def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -71,6 +71,13 @@ def test_get_prints_one_whole_value(run: Run, home: Path) -> None:
     assert run("get", "personalities.poet").stdout == "In verse.\nAlways.\n\n"
 
 
+def test_get_lists_what_is_under_a_name(run: Run) -> None:
+    group = run("get", "busy")
+    assert group.exit_code == 1
+    assert group.stderr == "busy is not one setting but several: busy.mode, busy.on.<where>\n"
+    assert "reset.on.<where>.mode" in run("get", "reset.on").stderr
+
+
 def test_get_names_the_nearest_setting(run: Run) -> None:
     unknown, unset = run("get", "timezon"), run("get", "personalities.poet")
     assert (unknown.exit_code, unknown.stdout) == (1, "")

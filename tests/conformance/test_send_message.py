@@ -1,14 +1,18 @@
 """Sending along a route: to oneself freely, to others only by the owner's word, and never twice."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from keryx.domain.person import Person
+from keryx.domain.route import SplitChat
 from keryx.domain.source import Source
 from keryx.errors import InvalidValue, NotAllowed
 from keryx.store.database import Database
 from keryx.store.tables import people, turns
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
+from keryx.testing.platform import FakePlatform
 from keryx.transactions.begin_turn import BegunTurn
 from keryx.transactions.manage_access import set_home
 from keryx.transactions.send_message import Letter, Posted, send_message
@@ -49,11 +53,18 @@ async def begun_at(stage: Stage, source: Source) -> BegunTurn:
 
 
 async def send(
-    stage: Stage, begun: BegunTurn, route: str, *, key: str = "k", to_others: bool = False
+    stage: Stage,
+    begun: BegunTurn,
+    route: str,
+    *,
+    key: str = "k",
+    to_others: bool = False,
+    splitters: Mapping[str, SplitChat] | None = None,
 ) -> Posted:
     turn = await stage.look(lambda tx: turns.get_turn(tx, begun.turn_id))
     assert turn.person_id is not None
-    person_id, letter = turn.person_id, Letter(text="the news", route=route, key=key)
+    letter = Letter(text="the news", route=route, key=key, splitters=splitters or {})
+    person_id = turn.person_id
     return await stage.do(
         lambda tx: send_message(
             tx, letter, session_id=begun.lease.session_id, person_id=person_id, to_others=to_others
@@ -73,6 +84,14 @@ async def test_it_goes_to_the_person_s_own_chats_by_id_name_and_word(stage: Stag
     assert posted.places[1] == "signal:ana (DM with Ana)"
     assert not posted.to_file
     assert (await send(stage, begun, "local", key="l")).to_file
+
+
+async def test_a_platform_reads_the_chat_and_thread_of_a_route_itself(stage: Stage) -> None:
+    begun = await begun_at(stage, dm())
+    with pytest.raises(InvalidValue, match="no such chat"):
+        await send(stage, begun, "matrix:!ana:home:42")
+    await send(stage, begun, "matrix:!ana:home:42", splitters={"matrix": FakePlatform().adapter().split_chat})
+    assert await queued(stage) == ["matrix:!ana%3Ahome:42"]
 
 
 async def test_the_same_call_sends_once_however_often_it_runs(stage: Stage) -> None:

@@ -5,7 +5,9 @@ import asyncio
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.agents.guide import SETUP, Guide
 from keryx.clock import SECOND
+from keryx.config import Settings
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart
+from keryx.domain.prompt import context_block, hashed_id
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform, Trouble
@@ -188,3 +190,15 @@ async def test_calls_are_carried_out_and_steering_joins_at_the_next_step(
         await until(lambda: len(platform.shown) == 1)
     assert joined == ["only the names"]
     assert platform.said_to("1") == ["fake"]
+
+
+async def test_the_agent_is_told_stand_ins_for_the_ids_of_users_where_the_owner_wants_it(
+    store: Database, platform: FakePlatform
+) -> None:
+    actor = Actor()
+    async with running(store, platform, actor, settings=Settings(id_salt="pepper")):
+        platform.say("hello")
+        await until(lambda: bool(actor.briefs))
+    told = context_block(actor.briefs[0].context)
+    assert hashed_id("ana", salt="pepper") in told
+    assert '"ana"' not in told

@@ -1,7 +1,7 @@
 """Sending under trouble: limits, refusals, dead addresses, lost receipts, adapters that break, two gateways."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND, SystemClock
 from keryx.config import Settings
+from keryx.domain.command import COMMANDS, Command
 from keryx.domain.outbox import Outcome, Unknown
 from keryx.errors import NotConnected
 from keryx.gateway.desk import Desk
@@ -184,6 +185,25 @@ async def test_an_adapter_that_breaks_may_have_sent_it(store: Database, platform
         platform.say("hello")
         await until(lambda: len(platform.shown) >= 1)
     assert adapter.broken == 1
+
+
+class MenulessAdapter(FakeAdapter):
+    """Fails to fill its menu."""
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        await super().offer_commands(commands[:1])
+        raise ConnectionResetError
+
+
+async def test_a_platform_s_menu_is_filled_from_the_table_of_commands(store: Database) -> None:
+    platform = FakePlatform(capabilities=Capabilities(text_max=100, has_menu=True))
+    await let_in(store, platform, "ana")
+    async with running(store, platform, Actor()):
+        await until(lambda: platform.menu == [command.name for command in COMMANDS])
+    async with gateway_of(store, [MenulessAdapter(platform)], Actor()):
+        await until(lambda: platform.menu == [COMMANDS[0].name])
+        platform.say("hello")
+        await until(lambda: platform.said_to("1") == ["You said: hello"])
 
 
 class UnreachableAdapter(FakeAdapter):

@@ -24,21 +24,28 @@ _TROUBLES: dict[Fault, Trouble] = {
 class FakeService:
     """The fake platform as the contract suite sees it."""
 
-    def __init__(self, platform: FakePlatform) -> None:
+    def __init__(self, platform: FakePlatform, *, chat: str = "1") -> None:
         self.platform = platform
-        self.address = Address(platform=platform.name, account=platform.account, chat_id="1")
+        self.chat = chat
+        self.address = Address(platform=platform.name, account=platform.account, chat_id=chat)
 
     def connect(self) -> Adapter:
         return self.platform.adapter()
 
     async def say(self, text: str) -> None:
-        self.platform.say(text)
+        self.platform.say(text, chat=self.chat)
 
     async def garble(self) -> None:
         self.platform.garble("{")
 
     def shown(self) -> Sequence[str]:
-        return self.platform.said_to("1")
+        return self.platform.said_to(self.chat)
+
+    def menu(self) -> Sequence[str]:
+        return self.platform.menu
+
+    async def cut(self) -> None:
+        self.platform.cut()
 
     async def go_wrong(self, fault: Fault | None) -> None:
         trouble = None if fault is None else _TROUBLES[fault]
@@ -54,8 +61,8 @@ class TestPlain(AdapterContract):
 class TestEditingAndDeduplicating(AdapterContract):
     @pytest.fixture
     def service(self) -> FakeService:
-        can = Capabilities(text_max=500, text_unit="utf-16", edits=True, deduplicates=True)
-        return FakeService(FakePlatform(capabilities=can, account="second"))
+        can = Capabilities(text_max=500, text_unit="utf-16", edits=True, deduplicates=True, has_menu=True)
+        return FakeService(FakePlatform(capabilities=can, account="second"), chat="!room:example.org")
 
 
 def piece(text: str, key: str = "k") -> Outgoing:

@@ -398,6 +398,7 @@ class WebhookService:
         self._numbers = count(1)
         self._said: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         self._adapter: WebhookAdapter | None = None
+        self._posting: asyncio.Task[httpx2.Response] | None = None
 
     def connect(self) -> Adapter:
         self._adapter = WebhookAdapter(endpoint(callback=self.receiver.url))
@@ -411,6 +412,13 @@ class WebhookService:
 
     def shown(self) -> Sequence[str]:
         return [said["text"] for said in self.receiver.shown.values()]
+
+    def menu(self) -> Sequence[str]:
+        return []
+
+    async def cut(self) -> None:
+        if self._posting is not None:
+            self._posting.cancel()
 
     async def go_wrong(self, fault: Fault | None) -> None:
         self.receiver.fault = fault
@@ -431,11 +439,13 @@ class WebhookService:
         url = self._adapter.url if self._adapter else None
         if url is None:
             return False
-        try:
-            answer = await client.post(url, content=body, headers=signed(body, id=message_id))
-        except httpx2.TransportError:
+        self._posting = asyncio.create_task(
+            client.post(url, content=body, headers=signed(body, id=message_id))
+        )
+        await asyncio.wait([self._posting])
+        if self._posting.cancelled() or isinstance(self._posting.exception(), httpx2.TransportError):
             return False
-        return answer.status_code != 503
+        return self._posting.result().status_code != 503
 
 
 def endpoint(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.config import Configuration, WebhookSettings
+from keryx.config import Configuration, PromptSettings, WebhookSettings
 from keryx.config_load import find_folders, load_config, set_value
 from keryx.config_load.setting import Setting
 from keryx.config_load.table import TABLE
@@ -129,6 +129,14 @@ def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
     found = place.load()
     assert (found.models.titles, found.settings.titles) == (True, True)
     assert place.load(KERYX_MODELS_TITLES="no").settings.titles is False
+
+
+def test_ids_of_users_are_told_unless_the_owner_hides_them(place: Place) -> None:
+    assert place.load().prompt == PromptSettings()
+    place.write(place.user_file, "prompt:\n  hash_user_ids: true\n")
+    found = place.load(KERYX_PROMPT_ID_SALT="pepper").prompt
+    assert found == PromptSettings(hash_user_ids=True, id_salt="pepper")
+    assert place.origin("prompt.id_salt", KERYX_PROMPT_ID_SALT="pepper")[0] == "set"
 
 
 def test_the_owner_s_prices_are_read_by_the_names_of_models(place: Place) -> None:
@@ -384,6 +392,17 @@ WRONG_FILES = {
     ),
     "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
     "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
+    "a platform that is none": (
+        "busy: {on: {webhok: steer}}\n",
+        "there is no platform 'webhok'; did you mean webhook?",
+    ),
+    "a platform in a list": ("pairing: [telegram, webhok]\n", "did you mean webhook?"),
+    "a platform to start over on": ("reset: {on: {grop: {mode: idle}}}\n", "did you mean group?"),
+    "a platform with a model": ("models: {on: {telegam: 'openai:a'}}\n", "did you mean telegram?"),
+    "a platform like no other": (
+        "toolsets: {'irc:guest': all}\n",
+        "there is no platform 'irc'; use one of local, web, ",
+    ),
     "no chat": ("busy: {on: {'telegram:': steer}}\n", "'telegram:' names no chat"),
     "a role": ("toolsets: {boss: all}\n", "role 'boss'"),
     "a platform of a role": ("toolsets: {'Telegram:owner': all}\n", "platform 'Telegram'"),
@@ -633,7 +652,7 @@ REFUSED = {
     "unlike anything": ("qqq", "chat", "there is no setting 'qqq'; here may stand profile, database"),
     "no name": ("personalities.", "x", "there is no setting 'personalities.'"),
     "wrong": ("scope.dm", "chats", "scope.dm: 'chats' is not known; use one of chat, platform, person"),
-    "a wrong place": ("reset.on.a:b.mode", "idle", "chat_type 'b': use one of"),
+    "a wrong place": ("reset.on.signal:b.mode", "idle", "chat_type 'b': use one of"),
     "a secret": (
         "webhook.secret",
         "x",
@@ -717,6 +736,6 @@ def test_the_reference_says_what_the_table_says(place: Place) -> None:
 
 def test_every_value_that_is_shown_can_be_set(place: Place) -> None:
     shown = {row.name: row.value for row in place.load().explain()}
-    for name in shown.keys() - {"profile", "webhook.secret"}:
+    for name in shown.keys() - {"profile", "webhook.secret", "prompt.id_salt"}:
         place.set(name, shown[name])
     assert {row.name: row.value for row in place.load().explain()} == shown

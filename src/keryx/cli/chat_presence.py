@@ -8,17 +8,18 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
 from keryx.domain.access import Refused
+from keryx.domain.command import Command
 from keryx.domain.lease import RENEW_EVERY, Lease
 from keryx.domain.outbox import Outcome, Rejected, Sent
 from keryx.domain.part import Part
-from keryx.domain.route import Address
+from keryx.domain.route import Address, split_at_first_colon
 from keryx.domain.session import SessionId
 from keryx.errors import LeaseLost, StoreUnavailable
 from keryx.gateway.commands import answer_waiting
@@ -80,6 +81,13 @@ class TerminalAdapter:
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
         """Refuse: what stands on a terminal stays as it is."""
         return Rejected(reason=f"{message_id} at {outgoing.to} cannot be changed", permanent=True)
+
+    def split_chat(self, text: str) -> tuple[str, str | None]:
+        """Take a chat and a thread apart."""
+        return split_at_first_colon(text)
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        """Offer nothing: the terminal completes them as they are typed."""
 
     async def show_typing(self, to: Address) -> None:
         """The status line shows it."""

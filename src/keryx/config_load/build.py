@@ -11,6 +11,7 @@ from keryx.config import (
     Explained,
     LogSettings,
     ModelsSettings,
+    PromptSettings,
     Settings,
     ToolsSettings,
     WebhookSettings,
@@ -60,6 +61,9 @@ def configuration_of(
         timezone=reading.of(table.TIMEZONE),
         workspace=None if workspace is None else Path(workspace),
         tools=_tools(reading, environ),
+        prompt=PromptSettings(
+            hash_user_ids=reading.of(table.HASH_USER_IDS), id_salt=reading.of(table.ID_SALT)
+        ),
         turns_max=reading.of(table.TURNS),
         log=LogSettings(level=reading.of(table.LOG_LEVEL), format=reading.of(table.LOG_FORMAT)),
         webhook=WebhookSettings(

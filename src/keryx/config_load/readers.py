@@ -7,6 +7,7 @@ or raises ``InvalidValue`` with a sentence that says what to write. It never rep
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -23,6 +24,11 @@ Raw = str | tuple[str, ...] | None
 Reader = Callable[[Raw], T]
 
 NONE = "none"
+PLATFORMS = (
+    *("local", "web", "api", "webhook"),
+    *("telegram", "discord", "slack", "whatsapp", "signal", "matrix", "email"),
+)
+"""What a setting may name, also before there is an adapter for it."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -93,12 +99,22 @@ def zone(raw: Raw) -> str:
     return given
 
 
+def platform_name(name: str, *others: str) -> str:
+    """Return a platform's name, or raise ``InvalidValue`` with the nearest one, or the nearest of ``others``."""
+    check_platform(name)
+    if name not in PLATFORMS:
+        near = get_close_matches(name, (*PLATFORMS, *others), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join((*PLATFORMS, *others))}"
+        raise InvalidValue(f"there is no platform {name!r}; {hint}")
+    return name
+
+
 def platforms(raw: Raw) -> tuple[str, ...]:
     """Read a list of platforms; a text is split at its commas, and `none` is none."""
     if raw is None or raw == NONE:
         return ()
     given = raw if isinstance(raw, tuple) else raw.split(",")
-    return tuple(dict.fromkeys(check_platform(name.strip()) for name in given if name.strip()))
+    return tuple(dict.fromkeys(platform_name(name.strip()) for name in given if name.strip()))
 
 
 def model_name(raw: Raw) -> str:
@@ -231,14 +247,14 @@ def reset_place(chosen: str) -> tuple[str | None, ChatType | None]:
     platform, colon, chat_type = chosen.partition(":")
     if not colon and chosen in CHAT_TYPES:
         return None, check_chat_type(chosen)
-    check_platform(platform)
+    platform_name(platform, *(() if colon else CHAT_TYPES))
     return platform, check_chat_type(chat_type) if colon else None
 
 
 def busy_place(chosen: str) -> tuple[str, str | None]:
     """Split what stands under ``busy.on`` into platform and chat; raise ``InvalidValue`` for anything else."""
     platform, colon, chat = chosen.partition(":")
-    check_platform(platform)
+    platform_name(platform)
     if colon and not chat:
         raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
     check_id("chat", chat)
@@ -248,7 +264,7 @@ def busy_place(chosen: str) -> tuple[str, str | None]:
 def toolset_place(chosen: str) -> tuple[str | None, Role]:
     """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
     platform, colon, role = chosen.rpartition(":")
-    return check_platform(platform) if colon else None, check_role(role)
+    return platform_name(platform) if colon else None, check_role(role)
 
 
 def server_name(chosen: str) -> str:

@@ -17,7 +17,6 @@ from keryx.domain.busy import BUSY_MODES, BusyMode
 from keryx.domain.prices import Price
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
-from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
 
 _RESET = ResetPolicy()
@@ -55,7 +54,7 @@ MODELS_ON: Setting[str | None] = Setting(
     name="models.on.<platform>",
     read=optional(readers.model_name),
     default=None,
-    chosen=check_platform,
+    chosen=readers.platform_name,
     help="The model that answers on a platform.",
 )
 MODELS_FALLBACKS: Setting[tuple[str, ...]] = Setting(
@@ -204,6 +203,20 @@ PERSONALITY = Setting(
     chosen=readers.personality_name,
     help="The text the agent gets where `/personality` chose this name.",
 )
+HASH_USER_IDS = Setting(
+    name="prompt.hash_user_ids",
+    read=readers.flag,
+    default=False,
+    place="own",
+    help="Whether the agent is told a stand-in for the ids of users instead of the ids themselves.",
+)
+ID_SALT = Setting(
+    name="prompt.id_salt",
+    read=optional(readers.text),
+    default=None,
+    place="secret",
+    help="What the stand-ins are made with; else a file of the profile. Gateways on several machines share one.",
+)
 TURNS = Setting(
     name="turns_max",
     read=whole(1, 10_000),
@@ -264,7 +277,8 @@ TABLE: tuple[Setting[Any], ...] = (
     *(TIMEZONE, WORKSPACE, WELCOME_TEXT),
     *(SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD),
     *(RESET_MODE, RESET_IDLE, RESET_HOUR, RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR),
-    *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, TURNS, LOG_LEVEL, LOG_FORMAT),
+    *(BUSY_MODE, BUSY_ON, PAIRING, TOOLSETS, PERSONALITY, HASH_USER_IDS, ID_SALT),
+    *(TURNS, LOG_LEVEL, LOG_FORMAT),
     *(WEBHOOK_ENABLED, WEBHOOK_HOST, WEBHOOK_PORT, WEBHOOK_CALLBACK, WEBHOOK_SECRET),
     *tool_rows.ROWS,
     *program_rows.ROWS,
@@ -325,6 +339,9 @@ def named(name: str) -> Named:
         if bracket and chosen and name == before + chosen + after:
             keys = tuple(chosen if part.startswith("<") else part for part in setting.parts)
             return Named(setting=setting, keys=keys)
+    below = [setting.name for setting in TABLE if setting.name.startswith(f"{name}.")]
+    if below:
+        raise InvalidValue(f"{name} is not one setting but several: {', '.join(below)}")
     raise InvalidValue(f"there is no setting {name!r}; {_hint(tuple(name.split('.')), {})}")
 
 

@@ -3,10 +3,12 @@
 It runs nothing: turns begin because an inbox item exists. What cannot be read is kept as it came and holds nothing up.
 """
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
 from keryx.domain.access import Refused
+from keryx.domain.command import COMMANDS
 from keryx.domain.inbox import Inbound
 from keryx.errors import InvalidValue
 from keryx.gateway.desk import Desk
@@ -25,10 +27,25 @@ async def take_in(desk: Desk, adapter: Adapter, *, opened: Callable[[], None] = 
     """
     await adapter.connect()
     opened()
-    async with aclosing(adapter.receive()) as updates:
-        async for update in updates:
-            outcome = await accept_update(desk, adapter, update)
-            await adapter.acknowledge(update, refused=outcome if isinstance(outcome, Refused) else None)
+    offering = asyncio.create_task(_offer_commands(adapter))
+    try:
+        async with aclosing(adapter.receive()) as updates:
+            async for update in updates:
+                outcome = await accept_update(desk, adapter, update)
+                await adapter.acknowledge(update, refused=outcome if isinstance(outcome, Refused) else None)
+    finally:
+        offering.cancel()
+        await asyncio.gather(offering, return_exceptions=True)
+
+
+async def _offer_commands(adapter: Adapter) -> None:
+    """Fill the platform's menu; a courtesy, so what goes wrong is logged and changes nothing."""
+    if not adapter.capabilities.has_menu:
+        return
+    try:
+        await adapter.offer_commands(COMMANDS)
+    except Exception as error:  # noqa: BLE001 - an adapter is somebody else's code, and this is no promise
+        _log.failed("the menu of %s could not be filled", adapter.platform, error=error)
 
 
 async def accept_update(

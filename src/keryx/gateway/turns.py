@@ -6,6 +6,7 @@ its turns, cancels an agent whose lease it could not renew in time, and stops on
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from keryx.agents.agent import Agent, AgentFailed, Answer
@@ -170,13 +171,15 @@ class TurnLoop:
     async def answer(self, running: "_Running") -> Answer:
         """Let the agent answer a turn."""
         desk, begun = self._desk, running.begun
-        platforms = desk.platforms
-        view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
+        look = partial(
+            show_turn, turn_id=begun.turn_id, platforms=desk.platforms, id_salt=desk.settings.id_salt
+        )
+        view = await desk.database.read(look)
         await self._toolbox.ready()
         toolbox = tools_for(self._toolbox, view, purpose=begun.purpose, toolsets=desk.settings.toolsets)
         stage = running.stage = TurnStage(desk, toolbox, view, begun)
         if await stage.finish_open_calls():
-            view = await desk.database.read(lambda tx: show_turn(tx, begun.turn_id, platforms=platforms))
+            view = await desk.database.read(look)
         self._measure(begun)
         return await self._agent.run(make_brief(view, toolbox, begun), stage)
 

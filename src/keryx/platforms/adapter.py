@@ -4,12 +4,13 @@ An adapter knows no session. Its ``wire`` module reads and renders without I/O, 
 same parts always give the same pieces, because a delivery that was cut off goes on with the next one.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from keryx.clock import SECOND, Micros
 from keryx.domain.access import Refused
+from keryx.domain.command import Command
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome
 from keryx.domain.part import MediaPart, Part
@@ -32,6 +33,8 @@ class Capabilities:
     edit_every: Micros = SECOND
     """The shortest time between two changes of a message."""
     shows_typing: bool = False
+    has_menu: bool = False
+    """Whether the platform shows people a menu of commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ class Adapter(Protocol):
         """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.
 
         Connections that break are made again here, with growing pauses; whatever is raised ends the account's work
-        until the gateway tries again.
+        until the gateway tries again. Either way nothing is lost by it, and what comes again bears its ref.
         """
 
     async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
@@ -108,6 +111,15 @@ class Adapter(Protocol):
 
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
         """Change a message into this piece; one that is so already counts as sent."""
+
+    def split_chat(self, text: str) -> tuple[str, str | None]:
+        """Take ``<chat>[:<thread>]`` of a route apart; joining the two with a colon is its inverse.
+
+        ``split_at_first_colon`` does where chat ids have no colon.
+        """
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        """Fill the platform's own menu, where ``has_menu``; called after ``connect``, each time. It may raise."""
 
     async def show_typing(self, to: Address) -> None:
         """Show that an answer is being written, where the platform can."""

@@ -16,10 +16,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from keryx.domain.access import Refused
+from keryx.domain.command import COMMANDS
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import MediaPart, TextPart
 from keryx.domain.route import Address
+from keryx.errors import NotConnected
 from keryx.platforms.adapter import Adapter, Malformed, Outgoing, TextPiece, Update
 from keryx.platforms.text import text_size
 
@@ -56,6 +58,12 @@ class Service(Protocol):
 
     def shown(self) -> Sequence[str]:
         """Return what people see in the chat, oldest first."""
+
+    def menu(self) -> Sequence[str]:
+        """Return the names of the commands that people are offered there, in order."""
+
+    async def cut(self) -> None:
+        """Break the connections on which updates are on their way, or would be."""
 
     async def go_wrong(self, fault: Fault | None) -> None:
         """Treat what is sent from now on so; None is well again."""
@@ -94,75 +102,8 @@ def texts(updates: Sequence[Update]) -> list[str]:
     ]
 
 
-class AdapterContract:
-    """The suite; each test gets a fresh ``service`` from a fixture of the subclass."""
-
-    async def test_what_was_not_acknowledged_comes_again_after_a_restart(self, service: Service) -> None:
-        await service.say("one")
-        first = service.connect()
-        [seen] = await take(first, 1, acknowledge=False)
-        await first.close()
-        second = service.connect()
-        [again] = await take(second, 1)
-        assert texts([seen]) == texts([again]) == ["one"]
-        assert seen.ref == again.ref, "a redelivery must carry the same ref, or it is answered twice"
-        await service.say("two")
-        assert texts(await take(second, 1)) == ["two"], "what was acknowledged must not come again"
-        await second.close()
-
-    async def test_what_was_not_acknowledged_comes_again_on_the_same_adapter(self, service: Service) -> None:
-        await service.say("one")
-        adapter = service.connect()
-        await take(adapter, 1, acknowledge=False)
-        assert texts(await take(adapter, 1)) == ["one"]
-        await adapter.close()
-
-    async def test_what_was_refused_does_not_come_again(self, service: Service) -> None:
-        await service.say("let me in")
-        adapter = service.connect()
-        [seen] = await take(adapter, 1, acknowledge=False)
-        updates = adapter.receive()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            again = await anext(updates)
-            await adapter.acknowledge(again, refused=Refused(reason="stranger", offer_pairing=False))
-            await service.say("two")
-            after = await anext(updates)
-            await adapter.acknowledge(after)
-        await _end(updates)
-        await adapter.close()
-        assert texts([seen, again, after]) == ["let me in", "let me in", "two"]
-
-    async def test_messages_arrive_in_order_each_under_its_own_ref(self, service: Service) -> None:
-        said = [f"number {number}" for number in range(5)]
-        for text in said:
-            await service.say(text)
-        adapter = service.connect()
-        taken = await take(adapter, 5)
-        await adapter.close()
-        assert texts(taken) == said
-        assert len({update.ref for update in taken}) == 5
-
-    async def test_a_message_says_where_it_came_from(self, service: Service) -> None:
-        await service.say("hello")
-        adapter = service.connect()
-        [update] = await take(adapter, 1)
-        await adapter.close()
-        assert isinstance(update, Inbound)
-        assert (update.source.platform, update.source.account) == (adapter.platform, adapter.account)
-        assert Address.of(update.source) == service.address, "a reply must go back where it was said"
-        assert update.source.user_id
-
-    async def test_what_cannot_be_read_is_told_and_holds_nothing_up(self, service: Service) -> None:
-        await service.garble()
-        await service.say("after it")
-        adapter = service.connect()
-        garbled, after = await take(adapter, 2)
-        await adapter.close()
-        assert isinstance(garbled, Malformed)
-        assert garbled.ref
-        assert garbled.raw
-        assert garbled.reason
-        assert texts([after]) == ["after it"]
+class ShowingContract:
+    """What holds wherever something is shown; each test gets a fresh ``service`` from a fixture of the subclass."""
 
     async def test_pieces_are_within_the_limit_and_always_the_same(self, service: Service) -> None:
         adapter, other = service.connect(), service.connect()
@@ -199,6 +140,155 @@ class AdapterContract:
         assert not outcome.permanent
         assert not outcome.dead_address
         assert not service.shown()
+
+    async def test_a_message_is_changed_where_the_platform_edits(self, service: Service) -> None:
+        adapter = service.connect()
+        sent = await self._send(service, adapter, "Hel", key="k-1")
+        assert isinstance(sent, Sent)
+        message_id = sent.message_id or "none was told"
+        changed = Outgoing(to=service.address, piece=TextPiece(text="Hello"), key="k-1")
+        outcomes = [await adapter.edit(changed, message_id=message_id) for _ in range(2)]
+        await adapter.close()
+        if adapter.capabilities.edits:
+            assert all(isinstance(outcome, Sent) for outcome in outcomes), (
+                "the same change again counts as sent"
+            )
+            assert list(service.shown()) == ["Hello"]
+        else:
+            assert all(isinstance(outcome, Rejected) and outcome.permanent for outcome in outcomes)
+            assert list(service.shown()) == ["Hel"]
+
+    async def test_odd_texts_and_replies_never_raise(self, service: Service) -> None:
+        adapter = service.connect()
+        for number, text in enumerate(ODD):
+            outgoing = Outgoing(
+                to=service.address, piece=TextPiece(text=text), key=f"k-{number}", reply_to="never seen"
+            )
+            assert isinstance(await adapter.send(outgoing), Sent | Rejected | Unknown)
+        await adapter.show_typing(service.address)
+        await adapter.close()
+
+    async def test_a_chat_and_a_thread_are_taken_apart_as_they_were_joined(self, service: Service) -> None:
+        adapter = service.connect()
+        chat = service.address.chat_id
+        assert adapter.split_chat(chat) == (chat, None)
+        assert adapter.split_chat(f"{chat}:42") == (chat, "42")
+        await adapter.close()
+
+    async def test_the_menu_is_filled_where_the_platform_has_one(self, service: Service) -> None:
+        adapter = service.connect()
+        await adapter.offer_commands(COMMANDS)
+        await adapter.offer_commands(COMMANDS)
+        await adapter.close()
+        wanted = [command.name for command in COMMANDS] if adapter.capabilities.has_menu else []
+        assert list(service.menu()) == wanted
+
+    async def _meet(self, service: Service, fault: Fault) -> Outcome:
+        adapter = service.connect()
+        await service.go_wrong(fault)
+        outcome = await self._send(service, adapter, "hello", key="k-1")
+        await adapter.close()
+        return outcome
+
+    async def _send(self, service: Service, adapter: Adapter, text: str, *, key: str) -> Outcome:
+        outgoing = Outgoing(to=service.address, piece=TextPiece(text=text), key=key)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await adapter.send(outgoing)
+
+
+class AdapterContract(ShowingContract):
+    """The whole suite, for what also receives and knows every kind of trouble."""
+
+    async def test_what_was_not_acknowledged_comes_again_after_a_restart(self, service: Service) -> None:
+        await service.say("one")
+        first = service.connect()
+        [seen] = await take(first, 1, acknowledge=False)
+        await first.close()
+        second = service.connect()
+        [again] = await take(second, 1)
+        assert texts([seen]) == texts([again]) == ["one"]
+        assert seen.ref == again.ref, "a redelivery must carry the same ref, or it is answered twice"
+        await service.say("two")
+        assert texts(await take(second, 1)) == ["two"], "what was acknowledged must not come again"
+        await second.close()
+
+    async def test_what_was_not_acknowledged_comes_again_on_the_same_adapter(self, service: Service) -> None:
+        await service.say("one")
+        adapter = service.connect()
+        await take(adapter, 1, acknowledge=False)
+        assert texts(await take(adapter, 1)) == ["one"]
+        await adapter.close()
+
+    async def test_what_was_refused_does_not_come_again(self, service: Service) -> None:
+        await service.say("let me in")
+        adapter = service.connect()
+        [seen] = await take(adapter, 1, acknowledge=False)
+        updates = adapter.receive()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            again = await anext(updates)
+            await adapter.acknowledge(again, refused=Refused(reason="stranger", offer_pairing=False))
+            await service.say("two")
+            after = await anext(updates)
+            await adapter.acknowledge(after)
+        await _end(updates)
+        await adapter.close()
+        assert texts([seen, again, after]) == ["let me in", "let me in", "two"]
+
+    async def test_a_cut_loses_nothing_and_what_comes_again_bears_its_ref(self, service: Service) -> None:
+        adapter = service.connect()
+        updates = adapter.receive()
+        await service.say("one")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            taken = [await anext(updates)]
+            await adapter.acknowledge(taken[0])
+            waiting = asyncio.ensure_future(anext(updates))
+            await asyncio.sleep(0)
+            await service.cut()
+            await service.say("two")
+            while texts(taken)[-1] != "two":
+                try:
+                    taken.append(await waiting)
+                    await adapter.acknowledge(taken[-1])
+                except (OSError, NotConnected):
+                    updates = adapter.receive()  # as the gateway does
+                waiting = asyncio.ensure_future(anext(updates))
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        await _end(updates)
+        await adapter.close()
+        assert len({update.ref for update in taken}) == 2
+
+    async def test_messages_arrive_in_order_each_under_its_own_ref(self, service: Service) -> None:
+        said = [f"number {number}" for number in range(5)]
+        for text in said:
+            await service.say(text)
+        adapter = service.connect()
+        taken = await take(adapter, 5)
+        await adapter.close()
+        assert texts(taken) == said
+        assert len({update.ref for update in taken}) == 5
+
+    async def test_a_message_says_where_it_came_from(self, service: Service) -> None:
+        await service.say("hello")
+        adapter = service.connect()
+        [update] = await take(adapter, 1)
+        await adapter.close()
+        assert isinstance(update, Inbound)
+        assert (update.source.platform, update.source.account) == (adapter.platform, adapter.account)
+        assert Address.of(update.source) == service.address, "a reply must go back where it was said"
+        assert update.source.user_id
+
+    async def test_what_cannot_be_read_is_told_and_holds_nothing_up(self, service: Service) -> None:
+        await service.garble()
+        await service.say("after it")
+        adapter = service.connect()
+        garbled, after = await take(adapter, 2)
+        await adapter.close()
+        assert isinstance(garbled, Malformed)
+        assert garbled.ref
+        assert garbled.raw
+        assert garbled.reason
+        assert texts([after]) == ["after it"]
 
     async def test_a_message_that_was_lost_on_its_way_is_unknown(self, service: Service) -> None:
         assert isinstance(await self._meet(service, "lose the message"), Unknown)
@@ -247,42 +337,3 @@ class AdapterContract:
         assert isinstance(await self._send(service, adapter, "once", key="k-2"), Sent)
         await adapter.close()
         assert len(service.shown()) == (2 if adapter.capabilities.deduplicates else 3)
-
-    async def test_a_message_is_changed_where_the_platform_edits(self, service: Service) -> None:
-        adapter = service.connect()
-        sent = await self._send(service, adapter, "Hel", key="k-1")
-        assert isinstance(sent, Sent)
-        message_id = sent.message_id or "none was told"
-        changed = Outgoing(to=service.address, piece=TextPiece(text="Hello"), key="k-1")
-        outcomes = [await adapter.edit(changed, message_id=message_id) for _ in range(2)]
-        await adapter.close()
-        if adapter.capabilities.edits:
-            assert all(isinstance(outcome, Sent) for outcome in outcomes), (
-                "the same change again counts as sent"
-            )
-            assert list(service.shown()) == ["Hello"]
-        else:
-            assert all(isinstance(outcome, Rejected) and outcome.permanent for outcome in outcomes)
-            assert list(service.shown()) == ["Hel"]
-
-    async def test_odd_texts_and_replies_never_raise(self, service: Service) -> None:
-        adapter = service.connect()
-        for number, text in enumerate(ODD):
-            outgoing = Outgoing(
-                to=service.address, piece=TextPiece(text=text), key=f"k-{number}", reply_to="never seen"
-            )
-            assert isinstance(await adapter.send(outgoing), Sent | Rejected | Unknown)
-        await adapter.show_typing(service.address)
-        await adapter.close()
-
-    async def _meet(self, service: Service, fault: Fault) -> Outcome:
-        adapter = service.connect()
-        await service.go_wrong(fault)
-        outcome = await self._send(service, adapter, "hello", key="k-1")
-        await adapter.close()
-        return outcome
-
-    async def _send(self, service: Service, adapter: Adapter, text: str, *, key: str) -> Outcome:
-        outgoing = Outgoing(to=service.address, piece=TextPiece(text=text), key=key)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return await adapter.send(outgoing)

@@ -5,17 +5,18 @@ gateways that are killed. What was said there is in ``shown``, whatever a gatewa
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
 from keryx.clock import SECOND, Micros
 from keryx.domain.access import Refused
+from keryx.domain.command import Command
 from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
 from keryx.domain.part import Part, TextPart
-from keryx.domain.route import Address
+from keryx.domain.route import Address, split_at_first_colon
 from keryx.domain.source import ChatType, Source
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Piece, TextPiece, Update
 from keryx.platforms.text import text_pieces
@@ -50,6 +51,8 @@ class FakePlatform:
     account: str | None = None
     shown: list[Shown] = field(default_factory=list)
     typing: list[Address] = field(default_factory=list)
+    menu: list[str] = field(default_factory=list)
+    """The names of the commands it offers people."""
     acknowledged: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """What it was told of authors who may not speak, by the refs of their messages."""
@@ -223,6 +226,20 @@ class FakeAdapter:
         """Change a message."""
         await asyncio.sleep(0)
         return self._service.receive_message(outgoing, message_id=message_id)
+
+    def split_chat(self, text: str) -> tuple[str, str | None]:
+        """Take a chat and a thread apart; ids with a mark in front are a room and its server, as on Matrix."""
+        if not text.startswith("!"):
+            return split_at_first_colon(text)
+        room, _, rest = text.partition(":")
+        server, thread = split_at_first_colon(rest)
+        return f"{room}:{server}", thread
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        """Show the commands in the menu, if there is one."""
+        await asyncio.sleep(0)
+        if self.capabilities.has_menu:
+            self._service.menu = [command.name for command in commands]
 
     async def show_typing(self, to: Address) -> None:
         """Show that somebody writes."""

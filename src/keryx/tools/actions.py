@@ -1,8 +1,9 @@
 """The tools that act on Keryx itself, together: what the wiring gives them is the same for all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keryx.domain.route import SplitChat
 from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.tools.asking import AskUser
@@ -14,13 +15,23 @@ from keryx.tools.tool import Tool
 
 
 def action_tools(
-    database: Database, ids: Ids, *, zone: str = "UTC", output_dir: Path | None = None
+    database: Database,
+    ids: Ids,
+    *,
+    zone: str = "UTC",
+    output_dir: Path | None = None,
+    splitters: Mapping[str, SplitChat] | None = None,
 ) -> Sequence[Tool]:
-    """Return the tools; rules of schedules are read in ``zone``, and files that are sent are kept in ``output_dir``."""
+    """Return the tools.
+
+    Rules of schedules are read in ``zone``, files that are sent are kept in ``output_dir``, and ``splitters`` are the
+    platforms' ways to read the chat of a route.
+    """
+    readers = splitters or {}
     return [
         ReadSession(database),
-        SendMessage(database, output_dir),
-        SendToOthers(database),
+        SendMessage(database, readers, output_dir),
+        SendToOthers(database, readers),
         PreviewSchedule(database, zone),
         Schedule(database, zone),
         AskUser(database),

@@ -5,10 +5,12 @@ text. What either sends is an outbox row like any other.
 """
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from keryx.domain.json_value import JsonValue
+from keryx.domain.route import SplitChat
 from keryx.domain.toolset import GENERAL, TALK
 from keryx.domain.turn import StepEffect
 from keryx.errors import InvalidValue, NotAllowed, NotFound
@@ -45,13 +47,16 @@ class SendMessage(Offered):
     }
     to_others = False
 
-    def __init__(self, database: Database, output_dir: Path | None = None) -> None:
+    def __init__(
+        self, database: Database, splitters: Mapping[str, SplitChat], output_dir: Path | None = None
+    ) -> None:
         super().__init__(database)
+        self._splitters = splitters
         self._output_dir = output_dir
 
     async def run(self, use: Use) -> JsonValue:
         """Queue it, keep the file, and tell where it goes."""
-        letter = Letter(text=self._text(use), route=use.text("route"), key=use.key)
+        letter = Letter(text=self._text(use), route=use.text("route"), key=use.key, splitters=self._splitters)
         try:
             posted = await self._database.write(
                 lambda tx: send_message(

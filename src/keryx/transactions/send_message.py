@@ -5,7 +5,7 @@ person's own direct messages; so nothing that was said to some people is told to
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keryx.domain.message import TextPart
 from keryx.domain.route import (
@@ -36,6 +36,8 @@ class Letter:
     text: str
     route: str
     key: str
+    splitters: Mapping[str, SplitChat] = field(default_factory=dict)
+    """How platforms take a chat and a thread apart; at the first colon where one is not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def send_message(
         raise NotAllowed(OWNER_ONLY.format(what="others"))
     here = turn.origin or session.source
     known = _known(tx, here, person_id=person_id, to_others=to_others)
-    found = _resolve(tx, letter.route, here, known)
+    found = _resolve(tx, letter, here, known)
     addresses = [place for place in found if isinstance(place, Address)]
     _check(addresses, known, to_others=to_others)
     to_file = any(isinstance(place, LocalFile) for place in found)
@@ -81,15 +83,17 @@ def _known(tx: Tx, here: Source, *, person_id: int, to_others: bool) -> dict[tup
 
 
 def _resolve(
-    tx: Tx, route: str, here: Source, known: Mapping[tuple[str, str], Source]
+    tx: Tx, letter: Letter, here: Source, known: Mapping[tuple[str, str], Source]
 ) -> list[Address | LocalFile]:
     channels = {platform: home.address for platform, home in homes.list_homes(tx).items()}
     chats: dict[str, dict[str, str]] = {platform: {} for platform in channels}
     for (platform, chat_id), source in known.items():
         chats.setdefault(platform, {})[chat_id] = source.chat_name or source.user_name or chat_id
-    parsed = parse_route(
-        route, splitters={platform: _splitter(chats[platform]) for platform in chats}, chats=chats
-    )
+    splitters = {
+        platform: _splitter(chats[platform], letter.splitters.get(platform, split_at_first_colon))
+        for platform in chats
+    }
+    parsed = parse_route(letter.route, splitters=splitters, chats=chats)
     found = resolve_route(
         parsed,
         origin=here,
@@ -106,10 +110,10 @@ def _resolve(
     return found
 
 
-def _splitter(chats: Mapping[str, str]) -> SplitChat:
+def _splitter(chats: Mapping[str, str], split: SplitChat) -> SplitChat:
     """Return how a platform's chats are taken apart: an id or a name that is known may contain colons."""
     names = {name.casefold() for name in (*chats, *chats.values())}
-    return lambda text: (text, None) if text.casefold() in names else split_at_first_colon(text)
+    return lambda text: (text, None) if text.casefold() in names else split(text)
 
 
 def _check(addresses: Iterable[Address], known: Mapping[tuple[str, str], Source], *, to_others: bool) -> None:

@@ -1,6 +1,6 @@
 """What a turn is about: whom it answers, what was said, and the calls that are still open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from keryx.domain.access import Grant
@@ -73,8 +73,13 @@ class TurnView:
     model_settings: ModelSettings | None
 
 
-def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozenset()) -> TurnView:
-    """Return what a running turn is about; one that nobody asked for runs for the session's owner."""
+def show_turn(
+    tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozenset(), id_salt: str | None = None
+) -> TurnView:
+    """Return what a running turn is about; one that nobody asked for runs for the session's owner.
+
+    With ``id_salt`` the agent is told stand-ins for the ids of users.
+    """
     turn = turns.get_turn(tx, turn_id)
     session = sessions.get_session(tx, turn.session_id)
     person = people.get_person(tx, session.owner_id if turn.person_id is None else turn.person_id)
@@ -115,7 +120,7 @@ def show_turn(tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozen
         source=source,
         delegation=branches.find_delegation(tx, turn.session_id),
         audience_id=None if source.chat_type == "dm" else session.audience_id,
-        context=context,
+        context=replace(context, id_salt=id_salt),
         messages=messages,
         open_calls=open_calls,
         model=session.model,

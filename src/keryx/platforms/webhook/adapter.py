@@ -8,7 +8,7 @@ import asyncio
 import errno
 import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,9 +17,10 @@ import httpx2
 
 from keryx.clock import Clock, SystemClock
 from keryx.domain.access import Refused
+from keryx.domain.command import Command
 from keryx.domain.outbox import Outcome, Rejected, Unknown
 from keryx.domain.part import Part
-from keryx.domain.route import Address
+from keryx.domain.route import Address, split_at_first_colon
 from keryx.errors import InvalidValue, NotConnected
 from keryx.platforms.adapter import Capabilities, Malformed, MediaPiece, Outgoing, Piece, TextPiece, Update
 from keryx.platforms.text import text_pieces
@@ -189,6 +190,13 @@ class WebhookAdapter:
         return Rejected(
             reason=f"{message_id} was sent to {outgoing.to}: it cannot be changed", permanent=True
         )
+
+    def split_chat(self, text: str) -> tuple[str, str | None]:
+        """Take a chat and a thread apart."""
+        return split_at_first_colon(text)
+
+    async def offer_commands(self, commands: Sequence[Command]) -> None:
+        """Offer nothing: a program has no menu."""
 
     async def show_typing(self, to: Address) -> None:
         """Show nothing: a program does not look."""

@@ -1,0 +1,64 @@
+"""The terminal as a platform keeps what of the contract applies: nothing arrives there, and it is never half there."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from keryx.cli.chat_presence import TerminalAdapter
+from keryx.domain.outbox import Outcome
+from keryx.domain.route import Address
+from keryx.platforms.adapter import Adapter, Outgoing, TextPiece
+from keryx.testing.adapter_contract import Fault, ShowingContract
+
+
+class Screen:
+    """What stands on a screen: a terminal shows a message by its key, and says when it has."""
+
+    def __init__(self) -> None:
+        self.address = Address(platform="local", chat_id="cli")
+        self.lines: list[str] = []
+        self._is_closed = False
+
+    def connect(self) -> Adapter:
+        return _Typing(self)
+
+    async def say(self, text: str) -> None:
+        raise NotImplementedError
+
+    async def garble(self) -> None:
+        raise NotImplementedError
+
+    async def cut(self) -> None:
+        raise NotImplementedError
+
+    def menu(self) -> Sequence[str]:
+        return []
+
+    def shown(self) -> Sequence[str]:
+        return self.lines
+
+    async def go_wrong(self, fault: Fault | None) -> None:
+        self._is_closed = fault == "down"
+
+    async def show(self, _key: str) -> bool:
+        return not self._is_closed
+
+
+class _Typing(TerminalAdapter):
+    """Writes on the screen what the chat itself would."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(None, shown=screen.show)
+        self._screen = screen
+
+    async def send(self, outgoing: Outgoing) -> Outcome:
+        outcome = await super().send(outgoing)
+        if await self._screen.show(outgoing.key) and isinstance(outgoing.piece, TextPiece):
+            self._screen.lines.append(outgoing.piece.text)
+        return outcome
+
+
+class TestTerminal(ShowingContract):
+    @pytest.fixture
+    def service(self) -> Screen:
+        return Screen()
