@@ -25,7 +25,7 @@ from bench.measures import MEASURES
 from bench.model.measures import MEASURES as MODEL_MEASURES
 from bench.model.run import run_model
 from bench.postgres import Databases
-from bench.report import Row, as_json, table
+from bench.report import Row, as_json, table, verdict
 from bench.run import SIZES, Run
 
 FOLDER = REPOSITORY / ".bench"
@@ -107,6 +107,7 @@ def _run_store(chosen: argparse.Namespace) -> int:
     print(table(rows, contenders))
     for line in [f"{title(contender)}: {facts}" for contender, facts in run.facts.items()] + run.notes:
         print(f"- {line}")
+    print(f"\n{verdict(rows)}")
     if chosen.json:
         report = {"size": chosen.size, "rounds": chosen.rounds, "machine": _machine(), "facts": run.facts}
         report |= {"rows": as_json(rows), "notes": run.notes, "seconds": time.perf_counter() - began}

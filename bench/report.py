@@ -85,6 +85,18 @@ def table(rows: Sequence[Row], contenders: Sequence[str]) -> str:
     return "\n".join(_aligned(line, widths) for line in lines)
 
 
+def verdict(rows: Sequence[Row]) -> str:
+    """Return a closing line that counts the targets and names those that were missed.
+
+    A line and not an exit code: on a machine that does something else besides, targets are missed by noise.
+    """
+    judged = [(row.measure, check) for row in rows for check in row.checks]
+    missed = [f"{measure} ({check.target})" for measure, check in judged if check.holds is False]
+    held = sum(check.holds is True for _, check in judged)
+    named = f": {'; '.join(missed)}" if missed else ""
+    return f"Targets: {held} held, {len(judged) - held - len(missed)} not judged, {len(missed)} MISSED{named}"
+
+
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the rows with every figure in its base unit."""
     return [

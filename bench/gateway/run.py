@@ -12,7 +12,7 @@ from typing import Any
 from bench.driver import WorkerError
 from bench.gateway.measures import MEASURES, SIZES, GatewayRun
 from bench.gateway.stores import Stores
-from bench.report import Row, as_json, table
+from bench.report import Row, as_json, table, verdict
 
 COLUMNS = ("sqlite", "postgres", "raw")
 
@@ -36,6 +36,7 @@ def run_gateway(chosen: argparse.Namespace, *, folder: Path, machine: Mapping[st
     print(table(rows, COLUMNS))
     for note in run.notes + failed:
         print(f"- {note}")
+    print(f"\n{verdict(rows)}")
     if chosen.json:
         report: dict[str, Any] = {"size": size, "machine": dict(machine), "rows": as_json(rows)}
         report |= {"notes": run.notes + failed, "seconds": seconds}

@@ -13,7 +13,7 @@ from bench.driver import WorkerError
 from bench.gateway.stores import Stores
 from bench.model.measures import MEASURES, SIZES, ModelRun
 from bench.model.provider import providing
-from bench.report import Row, as_json, table
+from bench.report import Row, as_json, table, verdict
 
 COLUMNS = ("bare", "keryx")
 
@@ -37,6 +37,7 @@ def run_model(chosen: argparse.Namespace, *, folder: Path, machine: Mapping[str,
     print(table(rows, COLUMNS))
     for note in run.notes + failed:
         print(f"- {note}")
+    print(f"\n{verdict(rows)}")
     if chosen.json:
         report: dict[str, Any] = {"size": size, "machine": dict(machine), "rows": as_json(rows)}
         report |= {"notes": run.notes + failed, "seconds": time.perf_counter() - began}

@@ -308,6 +308,8 @@ async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None
     found = (await chat.reply("/memory FIG 0")).splitlines()
     assert [line.partition(". ")[2] for line in found] == ["Fig 20", "Fig 10", "Fig 0"]
     assert await chat.reply("/memory plum") == "Nothing is remembered about that."
+    misspelled = "Nothing is remembered about that. Did you mean /memory forget?"
+    assert await chat.reply("/memory frget 2") == misspelled
     assert await family.reply("/memory") == "Nothing is remembered yet."
 
 

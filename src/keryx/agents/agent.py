@@ -34,6 +34,8 @@ class ToolOffer:
     effect: StepEffect
     toolset: str = GENERAL
     """The named set it belongs to: sets are granted by role and platform."""
+    is_foreign: bool = False
+    """Whether a program that the owner named does it: on a messaging platform its set must be named."""
     pure_actions: frozenset[str] = frozenset()
     """The values of its argument ``action`` with which it changes nothing, whatever its effect is otherwise."""
 

@@ -1,7 +1,7 @@
 """Which tools an agent is given: named sets of them, by the role of whom it speaks with and the platform that is on.
 
 What the owner granted in the store decides over the configuration, and that over what holds without both. Nothing
-that reaches a shell, or the owner's files, is given on a messaging platform unless it is named there.
+that reaches a shell, the owner's files or a program of others is given on a messaging platform unless named there.
 """
 
 import re
@@ -16,7 +16,7 @@ from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
 
 ALL: Final = "all"
-"""Every set, but on a messaging platform not the terminal and not the files."""
+"""Every set, but on a messaging platform not the terminal, not the files and no tools of MCP servers."""
 STATE: Final = "state"
 """Tools that read the person's own conversations, schedules and processes."""
 MEMORY: Final = "memory"
@@ -74,14 +74,23 @@ class ToolsetSettings:
 
 
 def may_use_toolset(
-    settings: ToolsetSettings, grants: Iterable[Grant], *, role: Role, platform: str, toolset: str
+    settings: ToolsetSettings,
+    grants: Iterable[Grant],
+    *,
+    role: Role,
+    platform: str,
+    toolset: str,
+    is_foreign: bool = False,
 ) -> bool:
-    """Say whether the agent of somebody of ``role``, speaking on ``platform``, is given the tools of a set."""
+    """Say whether the agent of somebody of ``role``, speaking on ``platform``, is given a tool of a set.
+
+    A foreign tool is one of a program that is not Keryx's: nobody here knows what it reaches.
+    """
     verdict = granted(grants, role=role, platform=platform, kind="toolset", name=toolset)
     if verdict is not None:
         return verdict
     given = settings.given(role=role, platform=platform)
-    reaches_home = toolset in _AT_HOME and platform not in OWN_SURFACES
+    reaches_home = (is_foreign or toolset in _AT_HOME) and platform not in OWN_SURFACES
     return toolset in given or (ALL in given and not reaches_home)
 
 

@@ -30,7 +30,12 @@ def tools_for(
         if task is not None and not task.gives(offer.name, toolset=offer.toolset, effect=offer.effect):
             return False
         return may_use_toolset(
-            toolsets, view.grants, role=view.role, platform=view.platform, toolset=offer.toolset
+            toolsets,
+            view.grants,
+            role=view.role,
+            platform=view.platform,
+            toolset=offer.toolset,
+            is_foreign=offer.is_foreign,
         )
 
     return toolbox.only(is_given, unasked=silent)

@@ -230,6 +230,7 @@ class McpTool:
             parameters=dict(listed.schema),
             effect=effect_of(settings, listed),
             toolset=settings.toolset or f"mcp-{settings.name}",
+            is_foreign=True,
         )
 
     async def run(self, use: Use) -> JsonValue:

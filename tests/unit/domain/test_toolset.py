@@ -16,9 +16,15 @@ def given(
     *grants: Grant,
     platform: str = "telegram",
     settings: ToolsetSettings | None = None,
+    is_foreign: bool = False,
 ) -> bool:
     return may_use_toolset(
-        settings or ToolsetSettings(), grants, role=role, platform=platform, toolset=toolset
+        settings or ToolsetSettings(),
+        grants,
+        role=role,
+        platform=platform,
+        toolset=toolset,
+        is_foreign=is_foreign,
     )
 
 
@@ -38,6 +44,15 @@ def test_a_terminal_is_given_to_the_owner_at_home_and_on_a_messaging_platform_on
     assert given("owner", "terminal", settings=named)
     assert given("owner", "state", settings=named)
     assert not given("owner", "terminal", settings=named, platform="signal")
+
+
+def test_tools_of_other_programs_are_given_like_a_terminal_whatever_set_they_belong_to() -> None:
+    assert given("owner", "mcp-tracker", platform="local", is_foreign=True)
+    assert not given("owner", "mcp-tracker", is_foreign=True)
+    assert not given("owner", "web", is_foreign=True)
+    named = ToolsetSettings(by_platform_and_role={("telegram", "owner"): frozenset({"all", "mcp-tracker"})})
+    assert given("owner", "mcp-tracker", settings=named, is_foreign=True)
+    assert not given("owner", "mcp-other", settings=named, is_foreign=True)
 
 
 def test_the_owner_s_files_are_given_like_a_terminal_and_the_web_like_anything_else() -> None:

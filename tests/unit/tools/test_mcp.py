@@ -89,7 +89,7 @@ async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path:
         }
         assert offers["hand__echo"].description == "Repeat it."
         assert offers["hand__send"].description == "Send it"
-        assert {offer.toolset for offer in offers.values()} == {"office"}
+        assert {(offer.toolset, offer.is_foreign) for offer in offers.values()} == {("office", True)}
         assert await tool_of(servers, "hand__echo").run(use(a=1)) == 'echo: {"a": 1}'
         assert await tool_of(servers, changed).run(use(a=[2])) == {"kept": {"a": [2]}}
         shown = await tool_of(servers, "hand__show").run(use())

@@ -1,6 +1,7 @@
 """``/memory``: what is remembered for those who read this chat; shown, edited, forgotten, and each of it taken back."""
 
 import re
+from difflib import get_close_matches
 from typing import Final
 
 from keryx.errors import InvalidValue
@@ -15,8 +16,9 @@ USAGE: Final = (
     "/memory [words or number]; /memory edit <number> <text>; /memory forget <number>; "
     "/memory restore <number>; /memory undo."
 )
+_CHANGES: Final = ("edit", "forget", "restore", "undo")
 _CHANGE: Final = re.compile(
-    r"(edit|forget|restore|undo)\b\s*(?:(?<=\s)([0-9]{1,18})\b)?\s*(.*)", re.IGNORECASE | re.DOTALL
+    rf"({'|'.join(_CHANGES)})\b\s*(?:(?<=\s)([0-9]{{1,18}})\b)?\s*(.*)", re.IGNORECASE | re.DOTALL
 )
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _UNDONE: Final = {
@@ -42,7 +44,10 @@ def _list(tx: Tx, context: CommandContext, words: list[str]) -> str:
     kept = memories.list_memories(tx, audience_id=session.audience_id, limit=SEARCHED)
     found = [note for note in kept if all(word in note.text.casefold() for word in words)]
     if not found:
-        return "Nothing is remembered about that." if words else "Nothing is remembered yet."
+        # A word that is spelled like a change was hardly meant to be looked for.
+        meant = get_close_matches(words[0], _CHANGES, n=1) if words else []
+        hint = f" Did you mean /memory {meant[0]}?" if meant else ""
+        return f"Nothing is remembered about that.{hint}" if words else "Nothing is remembered yet."
     lines = [f"{note.id}. {note.text}" for note in found[:SHOWN]]
     if len(found) > SHOWN:
         lines.append(f"… and {len(found) - SHOWN} more; name words to find them.")
