@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 import keryx
 from keryx.cli.commands import app
+from keryx.domain.usage import ESTIMATED
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_what_was_used_is_told_by_day_model_and_conversation(home: dict[str, str
         f"  an unknown model: {amount}",
         "By conversation:",
         f"  Trip to Rome: {amount}",
-        "Costs are estimated, at prices of 2026-10-30.",
+        ESTIMATED,
     ]
     told = json.loads(invoke(home, "--json").stdout)
     assert (told["estimated"], told["prices"]["date"]) == (True, "2026-10-30")

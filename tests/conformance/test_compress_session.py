@@ -191,12 +191,18 @@ async def test_a_fork_does_not_take_back_what_was_summarised_where_it_came_from(
 async def test_what_a_summary_used_counts_beside_the_messages_and_goes_out_with_it(stage: Stage) -> None:
     session_id = await talked(stage)
     person_id = await ana(stage)
-    assert "Summaries besides" not in await reply(stage, "/usage")
+    assert "Summaries in it" not in await reply(stage, "/usage")
     await hear(stage, "/compress")
     begun = await stage.begin()
     await cover(stage, begun)
     await stage.finish(begun, None)
-    assert (await reply(stage, "/usage")).endswith("Summaries besides: 900 tokens in, 40 out, cost 0.0025.")
+    told = "900 tokens in (100 cached), 40 out, about $0.0025."
+    assert (await reply(stage, "/usage")).splitlines()[:4] == [
+        f"This conversation (m): {told}",
+        f"Summaries in it: {told}",
+        "Tool calls in it: 0.",
+        f"Today (m): {told}",
+    ]
     until = stage.clock.now() + 1
 
     async def used_in(only: SessionId | None) -> Usage:

@@ -16,6 +16,7 @@ from keryx.domain.session import SessionId
 from keryx.domain.session_key import SessionKey
 from keryx.domain.settings import Personality
 from keryx.domain.source import LOCAL_CLI, Source
+from keryx.domain.usage import ESTIMATED
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
 from keryx.store.tables import access, branches, homes, keys, leases, outbox, people, processes, turns
@@ -317,8 +318,7 @@ async def test_usage(chat: Chat) -> None:
     assert await chat.reply("/usage") == (
         "This conversation (an unknown model): 4 tokens in (0 cached), 2 out, less than $0.0001.\n"
         "Tool calls in it: 0.\n"
-        "Today (an unknown model): 4 tokens in (0 cached), 2 out, less than $0.0001.\n"
-        "Costs are estimated, at prices of 2026-10-30."
+        f"Today (an unknown model): 4 tokens in (0 cached), 2 out, less than $0.0001.\n{ESTIMATED}"
     )
 
 

@@ -11,6 +11,7 @@ from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.session import SessionId
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.domain.title import MODEL_TITLE_MESSAGES_MAX
+from keryx.domain.usage import ESTIMATED
 from keryx.errors import LeaseLost
 from keryx.store.database import Database
 from keryx.store.tables import people
@@ -270,14 +271,14 @@ async def test_usage_is_told_by_model_and_day_and_in_a_group_only_of_the_group(s
         "- openai:small: 50 tokens in (4 cached), 9 out (3 thinking), less than $0.0001.",
         "Tool calls in it: 0.",
         "Today (openai:big): 1,000 tokens in (0 cached), 20 out, about $0.0250.",
-        "Costs are estimated, at prices of 2026-10-30.",
+        ESTIMATED,
     ]
     await stage.exchange("hello", source=group())
     assert (await says(stage, "/usage", source=group())).splitlines() == [
         "This conversation: no model was asked.",
         "Tool calls in it: 0.",
         "Today: no model was asked.",
-        "Costs are estimated, at prices of 2026-10-30.",
+        ESTIMATED,
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from keryx.clock import DAY, HOUR, MINUTE
 from keryx.domain.inbox import ATTEMPTS_MAX
-from keryx.domain.message import TextPart, text_message
+from keryx.domain.message import NewMessage, TextPart, text_message
 from keryx.domain.route import ORIGIN, Address
 from keryx.domain.schedule_plan import SchedulePlan
 from keryx.domain.turn import UNKNOWN_RESULT
@@ -12,7 +12,7 @@ from keryx.store.database import Database
 from keryx.store.tables import schedules, sessions
 from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
-from keryx.transactions.fail_turn import Failure, stop_turn
+from keryx.transactions.fail_turn import Failure, roll_back_turn, stop_turn
 from keryx.transactions.fire_schedule import fire_schedule
 from keryx.transactions.manage_schedule import Scheduled, create_schedule
 from tests.conformance.acting import ask, call, fail, outputs, result, start
@@ -47,6 +47,37 @@ async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
     await fail(stage, await stage.begin(), Failure(reason="no", to=to))
     assert await stage.said("signal") == [("signal:ops", "I could not answer: no\n/retry tries again.")]
     assert await stage.said() == []
+
+
+@pytest.mark.parametrize("end", ["again", "failed", "stopped", "rolled back"])
+@pytest.mark.parametrize("text", ["The answer is", ""])
+async def test_what_an_answer_used_that_never_came_counts(stage: Stage, end: str, text: str) -> None:
+    accepted = await stage.accept("one")
+    begun = await stage.begin()
+    parts = (TextPart(text=text),) if text else ()
+    partial = NewMessage(role="assistant", parts=parts, input_tokens=900, output_tokens=4)
+    if end in ("again", "failed"):
+        retry_at = stage.clock.now() if end == "again" else None
+        await fail(stage, begun, Failure(reason="cut", retry_at=retry_at), partial)
+    elif end == "stopped":
+        await stage.do(lambda tx: stop_turn(tx, begun.lease, turn_id=begun.turn_id, partial=partial))
+    else:
+        await stage.accept("!rollback two")
+        await stage.do(
+            lambda tx: roll_back_turn(tx, begun.lease, turn_id=begun.turn_id, partial=partial, ids=stage.ids)
+        )
+    await stage.accept("/usage")
+    told = (await stage.said())[-1][1].splitlines()
+    used = "(an unknown model): 900 tokens in (0 cached), 4 out, no price known."
+    assert told[:4] == [
+        f"This conversation {used}",
+        f"Its last turn {used}",
+        "Tool calls in it: 0.",
+        f"Today {used}",
+    ]
+    assert (await stage.texts(accepted.session_id))[1:] == (
+        [text] if text and end in ("failed", "stopped") else []
+    )
 
 
 async def test_a_turn_knows_whether_the_attempt_before_it_failed(stage: Stage) -> None:

@@ -137,6 +137,9 @@ async def test_a_stop_is_obeyed_soon_and_keeps_what_was_said(store: Database, pl
     messages = await transcript(store)
     assert texts_of(messages) == [("user", "Count."), ("assistant", "one two")]
     assert messages[-1].finish_reason == "interrupted"
+    # Its provider says nothing of what it used, and bills it.
+    assert messages[-1].input_tokens > 300
+    assert messages[-1].output_tokens == 2
 
 
 async def test_what_is_said_meanwhile_is_read_at_the_next_step(

@@ -74,7 +74,7 @@ class Asked:
     prompt: str
     tools: str
     gauge: Gauge | None = None
-    """How full its context was; None before it answered."""
+    """How full its context is: an estimate before it answers, then by its provider's count; None where not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,7 @@ class Compactor:
         if tokens_max is not None:
             self._full = max(window // 2, min(self._full, window - tokens_max))
         self._tries = 0
+        self._measured: tuple[Question, _Size] | None = None
 
     async def fit(self, question: Question) -> Question:
         """Return the question, made shorter where it would fill the window."""
@@ -237,9 +238,11 @@ class Compactor:
         return (text if is_small else ""), notes, cost
 
     async def _measure(self, question: Question) -> "_Size":
-        if len(question.spoken) > MANY:
-            return await asyncio.to_thread(_size, question)
-        return _size(question)
+        if self._measured is None or self._measured[0] is not question:
+            is_long = len(question.spoken) > MANY
+            size = await asyncio.to_thread(_size, question) if is_long else _size(question)
+            self._measured = (question, size)
+        return self._measured[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

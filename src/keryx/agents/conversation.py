@@ -67,6 +67,8 @@ class Framing:
     """Whether several people speak: then each message says who."""
     request: str | None = None
     """What Keryx itself asks at the end, in a turn that answers nobody."""
+    marks_cache: bool = False
+    """Whether the provider keeps nothing for the next question unless told up to where."""
 
 
 def model_messages(
@@ -107,6 +109,7 @@ class _Conversation:
             self.sent.insert(0, wire.ModelRequest(parts=[_said_by_keryx(BEGINNING)], timestamp=_NO_TIME))
         if self.framing.request is not None:
             self._hear(_said_by_keryx(self.framing.request))
+        self._mark_for_cache()
         if self.framing.context:
             context = _clean(self.framing.context)
             self._hear(wire.SystemPromptPart(context, timestamp=_NO_TIME, scope="request"))
@@ -124,6 +127,15 @@ class _Conversation:
             last.parts = [*last.parts, *parts]
         else:
             self.sent.append(wire.ModelRequest(parts=list(parts), timestamp=_NO_TIME))
+
+    def _mark_for_cache(self) -> None:
+        """Mark up to where this is the beginning of what is sent next; nothing can be marked behind no words."""
+        heard = self.sent[-1]
+        if not self.framing.marks_cache or isinstance(heard, wire.ModelResponse):
+            return
+        last = heard.parts[-1]
+        if not isinstance(last, wire.UserPromptPart) or last.content:
+            self._hear(wire.UserPromptPart([wire.CachePoint()], timestamp=_NO_TIME))
 
     def _answer(self, parts: Sequence[Part], pairs: Sequence[CallPair]) -> None:
         """Add what the model answered, and the results of its calls right behind it."""

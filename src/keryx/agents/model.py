@@ -163,7 +163,7 @@ class ModelAgent:
             question = replace(question, may_call=number < STEPS_MAX)
             question = await room.fit(question)
             # Before and not after: a turn that is stopped, fails or dies ran with it too.
-            await stage.note_model(_asked(models[0], question))
+            await stage.note_model(replace(_asked(models[0], question), gauge=await room.gauge(question)))
             question, model, answer = await self._ask_fitting(models, question, listener, room)
             gauge = await room.gauge(question, counted=answer.input_tokens, answered=answer.output_tokens)
             await stage.note_model(replace(_asked(model, question), gauge=gauge))

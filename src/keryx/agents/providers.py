@@ -35,6 +35,8 @@ NO_END_OF_THEIR_OWN: Final = frozenset({"snowflake", "xai"})
 _FIELDS: Final = {"key": "api_key", "address": "base_url"}
 LIST_SECONDS: Final = 5.0
 COST_MICROS: Final = 1_000_000
+CACHE: Final = {"anthropic_cache_instructions": True}
+"""The tools and instructions are the same in every conversation. Others pass over the setting, by its prefix."""
 THINKING_DETAILS: Final = ("reasoning_tokens", "thinking_tokens", "thoughts_tokens")
 
 
@@ -85,6 +87,7 @@ class Providers:
             provider=model.system,
             is_group=question.is_group,
             request=question.request,
+            marks_cache=model.system == "anthropic",
         )
         talk = model.prepare_messages(
             model_messages(question.spoken, framing, media=question.media), parameters
@@ -268,7 +271,7 @@ def _tool(offer: Any) -> ToolDefinition:
 def _settings(question: Question) -> WireSettings:
     wanted: ModelSettings = question.settings
     # What fails is tried again by the agent, in view of everybody, and not by the provider's package.
-    settings = WireSettings(max_retries=0)
+    settings = cast(WireSettings, {"max_retries": 0, **CACHE})
     if question.tools and not question.may_call:
         settings["tool_choice"] = "none"
     if wanted.temperature is not None:

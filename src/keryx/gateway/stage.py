@@ -10,18 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keryx.agents.agent import Asked, Brief, StepDone
-from keryx.clock import SECOND, Micros
 from keryx.domain.approval import ASK_USER, Question
 from keryx.domain.approval_rule import Wish, coverage
 from keryx.domain.cover import Cover, Summary
+from keryx.domain.gauge import Gauge
 from keryx.domain.json_value import JsonValue, leaves
 from keryx.domain.long_result import long_result
-from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, ToolResultPart, text_of
+from keryx.domain.message import Message, NewMessage, ToolCallPart, ToolResultPart, text_of
 from keryx.domain.turn import StepEffect, must_record_start
-from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.gateway.log import log_of
-from keryx.live import Delta, DeltaKind
+from keryx.gateway.saying import Saying
 from keryx.store.database import Tx
 from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
 from keryx.transactions.begin_turn import BegunTurn
@@ -35,15 +34,12 @@ from keryx.transactions.record_step import (
     record_pause,
     record_prompt,
     record_result,
-    record_text,
     start_call,
 )
 from keryx.transactions.renew_turn import renew_turn
 from keryx.views.pins import pinned_seqs
 from keryx.views.turn import OpenCall, TurnView, show_turn
 
-TEXT_EVERY: Micros = SECOND
-"""How often what is being said is stored for those who come back, or watch from another node."""
 NOT_ALLOWED = "This was not done: the person who was asked did not allow it."
 NOT_ANSWERED = "This was not done: the person who was asked did not answer in time."
 
@@ -73,11 +69,10 @@ class TurnStage:
         self._lease = begun.lease
         self.seen: tuple[int, ...] = ()
         """Messages that joined the turn; they count as answered by the next step or answer that commits."""
-        self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
+        self._saying = Saying(desk, begun.lease, begun.turn_id)
         self._asked: Asked | None = None
+        self._gauge: Gauge | None = None
         self._is_paused = False
-        self._kept = 0
-        self._kept_at: Micros = desk.clock.monotonic()
 
     @property
     def asked_model(self) -> bool:
@@ -87,24 +82,17 @@ class TurnStage:
     @property
     def partial(self) -> NewMessage | None:
         """What was said since the last step, for a turn that ends before its answer."""
-        text = self._said["text"]
-        if not text:
-            return None
-        return NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
+        return self._saying.so_far(self._gauge)
 
     async def say(self, text: str) -> None:
         """Show a piece of the answer; about once a second what there is of it is stored."""
         await self._go_on()
-        self._show("text", text)
-        now = self._desk.clock.monotonic()
-        if now - self._kept_at >= TEXT_EVERY:
-            self._kept_at = now
-            await self._keep()
+        await self._saying.add("text", text)
 
     async def think(self, text: str) -> None:
         """Show a piece of what is thought."""
         await self._go_on()
-        self._show("thinking", text)
+        await self._saying.add("thinking", text)
 
     async def pause(self, reason: str) -> None:
         """Store why nothing comes for now."""
@@ -112,6 +100,7 @@ class TurnStage:
 
     async def note_model(self, asked: Asked) -> None:
         """Store which model was asked and with what, unless that is stored."""
+        self._gauge = asked.gauge or self._gauge
         if _is_noted(asked, self._asked):
             return
         lease, turn_id = self._lease, self._turn_id
@@ -136,8 +125,7 @@ class TurnStage:
             what="a turn",
         )
         self.seen = ()
-        self._said = {"text": "", "thinking": ""}
-        self._kept = 0
+        self._saying.clear()
         calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
         done = await self._carry_out(
             [
@@ -330,15 +318,6 @@ class TurnStage:
         tool = self._toolbox.find(call.name)
         return "pure" if tool is None else tool.offer.effect_of(call.arguments)
 
-    def _show(self, kind: DeltaKind, text: str) -> None:
-        offset = len(self._said[kind])
-        self._said[kind] += text
-        self._desk.live.publish(
-            Delta(
-                session_id=self._view.session_id, turn_id=self._turn_id, kind=kind, offset=offset, text=text
-            )
-        )
-
     async def _go_on(self) -> None:
         if self._is_paused:
             await self._note_pause(None)
@@ -349,17 +328,6 @@ class TurnStage:
             lambda tx: record_pause(tx, lease, turn_id=turn_id, reason=reason), what="a turn"
         )
         self._is_paused = reason is not None
-
-    async def _keep(self) -> None:
-        start, text = self._kept, self._said["text"][self._kept :]
-        if not text:
-            return
-        lease, turn_id = self._lease, self._turn_id
-        try:
-            await self._desk.write(lambda tx: record_text(tx, lease, turn_id=turn_id, start=start, text=text))
-        except StoreUnavailable:
-            return  # it is kept with what comes next
-        self._kept += len(text)
 
 
 def _failure(tool: Tool, error: Exception) -> str:

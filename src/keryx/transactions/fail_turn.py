@@ -51,6 +51,7 @@ def fail_turn(
     turn = hold_turn(tx, lease, turn_id=turn_id)
     if failure.retry_at is not None and may_be_tried_again(tx, turn):
         close_unknown_steps(tx, lease, turn_id=turn_id)
+        _count_unkept(tx, turn, partial)
         give_items_back(tx, turn, ready_at=failure.retry_at)
         _end(tx, lease, turn, state="failed", reason=failure.reason)
         return "again"
@@ -97,6 +98,7 @@ def roll_back_turn(
         stop_turn(tx, lease, turn_id=turn_id, partial=partial)
         return "stopped"
     close_steps(tx, lease, turn_id=turn_id)
+    _count_unkept(tx, turn, partial)
     _branch_after(tx, lease.session_id, seq=point)
     give_items_back(tx, turn, ready_at=tx.now, kept_seq=point)
     _end(tx, lease, turn, state="stopped", reason="rolled back")
@@ -200,6 +202,15 @@ def _keep(tx: Tx, lease: Lease, turn: turns.Turn, partial: NewMessage | None) ->
     if partial is not None and said:
         is_activity = moves_last_activity(turn.purpose)
         append_held(tx, lease, replace(partial, parts=said), turn_id=turn.id, is_activity=is_activity)
+    else:
+        _count_unkept(tx, turn, partial)
+
+
+def _count_unkept(tx: Tx, turn: turns.Turn, partial: NewMessage | None) -> None:
+    """Count what was used for words that stand in no transcript: they were paid for."""
+    if partial is not None:
+        turns.count_unsaid(tx, turn.id, partial)
+        sessions.count_unsaid(tx, turn.session_id, partial)
 
 
 def _say(tx: Tx, turn: turns.Turn, source: Source, text: str, *, ids: Ids) -> None:

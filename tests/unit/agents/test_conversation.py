@@ -255,6 +255,22 @@ def test_what_keryx_asks_itself_comes_before_the_context() -> None:
     assert contents(sent(user("hi"), request="Note it.")) == ["hi", "Note it."]
 
 
+@pytest.mark.parametrize(
+    ("last", "marked"),
+    [
+        (user("well?"), True),
+        (result("c"), True),
+        (user(""), False),
+        (said("assistant", TextPart(text="So.")), False),
+    ],
+)
+def test_what_a_cache_may_keep_is_marked_behind_the_last_words(last: NewMessage, *, marked: bool) -> None:
+    *_, request = sent(user("hi"), said("assistant", call("c")), last, marks_cache=True)
+    assert isinstance(request.parts[-1], wire.SystemPromptPart)
+    before = [getattr(part, "content", None) for part in list(request.parts)[:-1]]
+    assert (before[-1:] == [[wire.CachePoint()]]) == marked
+
+
 def test_thinking_goes_back_to_its_own_provider_only() -> None:
     thought = wire.ThinkingPart("hm", signature="proof", provider_name="anthropic")
     signed = wire.ToolCallPart("look", {}, "a", provider_name="anthropic", provider_details={"sig": "x"})

@@ -348,6 +348,21 @@ def test_who_failed_in_the_attempt_before_is_asked_last() -> None:
     assert choice.models_for(replace(brief(), has_failed=True)) == ["c:d", "e:f", "a:b"]
 
 
+async def test_anthropic_is_told_what_to_keep_in_its_cache() -> None:
+    script = [Reply(calls=[Call(name="look")], text="So"), Reply(text="Here.", cached_tokens=4)]
+    answer, _, (first, second) = await ask(script, "anthropic")
+    assert answer.message is not None
+    assert answer.message.cached_tokens == 4
+
+    def kept(blocks: Any) -> list[bool]:
+        return ["cache_control" in block for block in blocks]
+
+    # The instructions, and what is the beginning of the next question too; not the context block behind it.
+    assert kept(first.body["system"]) == kept(second.body["system"]) == [False, True]
+    assert [kept(each["content"]) for each in first.messages] == [[True, False]]
+    assert [kept(each["content"]) for each in second.messages] == [[False], [False, False], [True, False]]
+
+
 async def test_settings_of_the_session_reach_the_provider() -> None:
     settings = ModelSettings(temperature=0.5, tokens_max=99, extra={"top_k": 3})
     _, _, (asked,) = await ask([Reply(text="Here.")], "anthropic", brief(model_settings=settings))

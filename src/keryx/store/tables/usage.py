@@ -1,10 +1,11 @@
 """What models and tools were used for, summed from the messages."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from keryx.clock import MINUTE, Micros
 from keryx.domain.usage import Amount
-from keryx.store.database import ReadTx
+from keryx.store.database import ReadTx, Row
 
 QUARTER: Final[Micros] = 15 * MINUTE
 """Every time zone's days begin at a multiple of it."""
@@ -43,8 +44,12 @@ class UsageRow(NamedTuple):
 
 def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[tuple[str | None, Amount]]:
     """Return what each model was used for since then in what a person may see."""
-    rows = tx.rows("usage.list_models_since", person_id=person_id, since=since)
-    return [(model, Amount(**dict(zip(_OF_MODELS, counts, strict=True)))) for model, *counts in rows]
+    return _amounts(tx.rows("usage.list_models_since", person_id=person_id, since=since))
+
+
+def list_models_of_last_turn(tx: ReadTx, session_id: str) -> list[tuple[str | None, Amount]]:
+    """Return what each model was used for in a session's last turn that somebody waited for."""
+    return _amounts(tx.rows("usage.list_models_of_last_turn", session_id=session_id))
 
 
 def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:
@@ -74,3 +79,7 @@ def list_sums_of_session(tx: ReadTx, session_id: str, *, since: Micros, until: M
         "usage.list_sums_of_session", session_id=session_id, since=since, until=until, quarter=QUARTER
     )
     return [UsageRow._make(row) for row in rows]
+
+
+def _amounts(rows: Iterable[Row]) -> list[tuple[str | None, Amount]]:
+    return [(model, Amount(**dict(zip(_OF_MODELS, counts, strict=True)))) for model, *counts in rows]

@@ -66,6 +66,31 @@ FROM (
 GROUP BY 1, 2, 3
 ORDER BY 1
 
+-- name: usage.list_models_of_last_turn
+-- What models were used for in the last turn of a session that somebody waited for.
+SELECT
+    u.model, CAST(SUM(u.input_tokens) AS BIGINT), CAST(SUM(u.cached_tokens) AS BIGINT),
+    CAST(SUM(u.output_tokens) AS BIGINT), CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+FROM (
+    SELECT
+        t.id, COALESCE(t.model, s.model) AS model, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,
+        m.cost_micros
+    FROM messages m
+    JOIN sessions s ON s.id = m.session_id
+    JOIN turns t ON t.id = m.turn_id
+    WHERE m.session_id = :session_id
+    UNION ALL
+    SELECT
+        t.id, COALESCE(t.model, s.model), t.input_tokens, t.cached_tokens, t.output_tokens, t.thinking_tokens,
+        t.cost_micros
+    FROM turns t
+    JOIN sessions s ON s.id = t.session_id
+    WHERE t.session_id = :session_id
+) u
+WHERE u.id = (SELECT MAX(id) FROM turns
+              WHERE session_id = :session_id AND purpose IN ('reply', 'schedule', 'process'))
+GROUP BY 1
+
 -- name: usage.list_models_since
 -- What models were used for in a person's sessions since a time. The joins are crossed, so that SQLite begins with the
 -- indexes on what was used, and does not read what was said on all days before.

@@ -3,7 +3,6 @@
 from keryx.domain.turn import gives_way, turn_word
 from keryx.store.database import Tx
 from keryx.store.tables import inbox, keys, sessions, standing, turns
-from keryx.store.tables import usage as table_of_usage
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
@@ -56,24 +55,9 @@ def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 def usage(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Show tokens and estimated cost of this conversation and of today, by model, and how full the context is."""
-    return say(context, "\n".join([*used_lines(tx, context), *_context_lines(tx, context)]))
-
-
-def _context_lines(tx: Tx, context: CommandContext) -> list[str]:
-    """Return how full the context is, with what, and what summaries cost besides."""
     gauge = turns.find_gauge(tx, context.session_id)
-    lines = [] if gauge is None else gauge.lines()
-    summed = table_of_usage.list_sums_of_summaries(
-        tx, context.person.id, session_id=context.session_id, since=0, until=tx.now + 1
-    )
-    if summed:
-        tokens_in, tokens_out = (
-            sum(row.input_tokens for row in summed),
-            sum(row.output_tokens for row in summed),
-        )
-        cost = sum(row.cost_micros for row in summed) / 1_000_000
-        lines.append(f"Summaries besides: {tokens_in:,} tokens in, {tokens_out:,} out, cost {cost:.4f}.")
-    return lines
+    full = [] if gauge is None else gauge.lines()
+    return say(context, "\n".join([*used_lines(tx, context), *full]))
 
 
 def why(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from keryx.clock import Micros
-from keryx.domain.usage import ESTIMATED, Amount, tell_usage, total
+from keryx.domain.usage import ESTIMATED, Amount, tell_amount, tell_usage, total
 from keryx.domain.zone import datetime_of, micros_of, zone_of
 from keryx.store.database import Tx
 from keryx.store.tables import sessions, usage
@@ -12,20 +12,30 @@ from keryx.transactions.command_handlers.context import CommandContext
 
 def used_lines(tx: Tx, context: CommandContext) -> list[str]:
     """Return the lines; where others read the chat, today's are those of this conversation alone."""
-    person_id = context.person.id
+    person_id, until = context.person.id, tx.now + 1
     session = sessions.get_visible(tx, context.session_id, person_id=person_id)
-    rows = usage.list_sums_of_session(tx, session.id, since=0, until=tx.now + 1)
+    summaries = usage.list_sums_of_summaries(tx, person_id, session_id=session.id, since=0, until=until)
+    rows = [*usage.list_sums_of_session(tx, session.id, since=0, until=until), *summaries]
     today_at = day_begun_at(tx.now, zone=context.settings.reset.default.zone)
     if context.source.chat_type == "dm":
-        today = by_model(usage.list_models_since(tx, person_id, since=today_at))
+        written = usage.list_sums_of_summaries(tx, person_id, session_id=None, since=today_at, until=until)
+        today = [*usage.list_models_since(tx, person_id, since=today_at), *_used(written)]
     else:
-        today = by_model((row.model, row.amount) for row in rows if row.quarter * usage.QUARTER >= today_at)
+        today = _used(row for row in rows if row.quarter * usage.QUARTER >= today_at)
+    last = by_model(usage.list_models_of_last_turn(tx, session.id))
+    of_summaries = total(row.amount for row in summaries)
     return [
-        *tell_usage("This conversation", by_model((row.model, row.amount) for row in rows)),
+        *tell_usage("This conversation", by_model(_used(rows))),
+        *([f"Summaries in it: {tell_amount(of_summaries)}"] if of_summaries.has_tokens else []),
+        *(tell_usage("Its last turn", last) if total(last.values()).has_tokens else []),
         f"Tool calls in it: {session.tool_call_count:,}.",
-        *tell_usage("Today", today),
+        *tell_usage("Today", by_model(today)),
         ESTIMATED,
     ]
+
+
+def _used(rows: Iterable[usage.UsageRow]) -> list[tuple[str | None, Amount]]:
+    return [(row.model, row.amount) for row in rows]
 
 
 def by_model(used: Iterable[tuple[str | None, Amount]]) -> dict[str | None, Amount]:
