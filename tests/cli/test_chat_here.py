@@ -17,7 +17,6 @@ from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.agents.guide import SETUP, Guide
 from keryx.cli.chat import chat
 from keryx.cli.chat_presence import TerminalAdapter, is_alive
-from keryx.cli.chat_print import WAITS, print_answer
 from keryx.config import Settings
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
@@ -103,8 +102,10 @@ async def sitting(
     os.close(master)
 
 
-async def accept(database: Database, text: str, source: Source = WEB) -> None:
-    desk = make_desk(database, settings=Settings(welcome=None))
+async def accept(
+    database: Database, text: str, source: Source = WEB, *, settings: Settings | None = None
+) -> None:
+    desk = make_desk(database, settings=settings or Settings(welcome=None))
     inbound = Inbound(source=source, ref=desk.ids.token(), parts=(TextPart(text=text),))
     outcome = await database.write(
         lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
@@ -340,33 +341,6 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
     assert "There is no conversation called 'nothing' here." in out
-
-
-async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(
-    store: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def ask(text: str, agent: Agent, resume: str | None = None) -> tuple[int, str, str]:
-        desk = make_desk(store)
-        code = await print_answer(desk, agent, Toolbox(state_tools(store)), text, resume=resume)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    teller = Storyteller(tmp_path / "gate")
-    assert await ask("hello", teller) == (0, "You said: hello\n", "")
-    assert await ask("again", teller, "hello") == (0, "You said: again\n", "")
-    assert await ask("/title", teller, "hello") == (0, "This conversation is called 'hello'.\n", "")
-    code, out, err = await ask("fail", teller)
-    assert (code, out) == (1, "")
-    assert err == "keryx: That failed: there is no more paper\n"
-    code, out, err = await ask("remember that I like tea", Guide())
-    assert (code, out) == (WAITS, "")
-    first, until, how = err.splitlines()
-    assert first == "keryx: This needs a person's word first. May I keep this note for later? 'I like tea'"
-    assert until.startswith("(Question 1 waits until 20")
-    assert how.startswith("To answer, and to read what comes of it: keryx chat --resume 20")
-    code, out, err = await ask("x", teller, "nowhere")
-    assert (code, out) == (1, "")
-    assert "nowhere" in err
 
 
 async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> None:

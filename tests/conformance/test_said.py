@@ -8,7 +8,6 @@ from keryx.config import Settings
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Sent
 from keryx.domain.source import LOCAL_CLI, Source
-from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
 from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
@@ -27,7 +26,6 @@ from keryx.views.said import (
     is_due,
     list_holders,
     look,
-    opened_at,
     start,
 )
 from tests.conformance.acting import ask, call
@@ -146,11 +144,8 @@ async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
     assert item.fate == "cancelled"
 
 
-async def test_a_conversation_that_was_brought_here_was_opened_elsewhere(stage: Stage, ids: Ids) -> None:
+async def test_a_conversation_has_a_name(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
-    elsewhere = replace(PLACE, source=replace(LOCAL_CLI, account=f"print-{ids.token()}"))
-    assert await stage.look(lambda tx: opened_at(tx, session_id, PLACE))
-    assert not await stage.look(lambda tx: opened_at(tx, session_id, elsewhere))
     assert await stage.look(lambda tx: find_name(tx, session_id)) == "about Rome"
 
 

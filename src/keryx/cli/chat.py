@@ -22,6 +22,7 @@ from keryx.cli.chat_presence import Presence, TerminalAdapter
 from keryx.cli.chat_question import answer_for, ask, offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_speech import Speech
+from keryx.cli.waiting import first_of
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
@@ -258,14 +259,8 @@ class Room:
         return is_recorded and (isinstance(keyboard, Keyboard) or seen.is_at_rest)
 
     async def _wait(self, since: int) -> None:
-        news = asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS))
-        woken = asyncio.create_task(self._woken.wait())
-        try:
-            await asyncio.wait({news, woken}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (news, woken):
-                task.cancel()
-            await asyncio.gather(news, woken, return_exceptions=True)
+        news = self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+        await first_of(news, self._woken.wait())
 
     async def _look_around(self, presence: Presence) -> Look:
         place, since = self.place, replace(self._since, seen=frozenset(self._seen))

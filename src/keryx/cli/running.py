@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import logging
+import signal
 import sys
 
 from keryx.app import System, open_system
@@ -47,7 +48,10 @@ def print_answer(configuration: Configuration, *, text: str, resume: str | None)
             code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
             return code
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT  # before anything was asked
 
 
 def serve(configuration: Configuration) -> int:

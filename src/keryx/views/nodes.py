@@ -32,10 +32,11 @@ def show_nodes(tx: ReadTx) -> Nodes:
 
 def list_platforms(tx: ReadTx) -> list[str]:
     """Return the accounts that are connected now, as people name them."""
-    return [
-        each.platform if not each.account else f"{each.platform} ({each.account})"
+    named = (
+        each.platform if not each.account or each.is_passing else f"{each.platform} ({each.account})"
         for each in nodes.list_connectors(tx)
-    ]
+    )
+    return list(dict.fromkeys(named))
 
 
 def has_gateway(tx: ReadTx) -> bool:

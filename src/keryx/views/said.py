@@ -36,7 +36,6 @@ __all__ = [
     "is_due",
     "list_holders",
     "look",
-    "opened_at",
     "start",
 ]
 
@@ -197,11 +196,6 @@ def find_item(tx: ReadTx, inbox_id: int) -> inbox.InboxItem:
 def find_name(tx: ReadTx, session_id: str) -> str | None:
     """Return the title of a session, if it has one."""
     return sessions.get_session(tx, session_id).title
-
-
-def opened_at(tx: ReadTx, session_id: str, place: Place) -> bool:
-    """Say whether a session was opened at this place, and not brought here."""
-    return Address.of(sessions.get_session(tx, session_id).source) == place.address
 
 
 def list_holders(tx: ReadTx, place: Place) -> list[Holder]:

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from keryx.clock import HOUR, Micros
 from keryx.domain.lease import LEASE_TIME
+from keryx.domain.source import PASSING
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
 
@@ -31,6 +32,11 @@ class HeldAccount(NamedTuple):
     platform: str
     account: str
     holder: str
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it is there for one answer."""
+        return self.platform == "local" and self.account.startswith(PASSING)
 
 
 def enter(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, version: str) -> None:
