@@ -23,6 +23,7 @@ from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart
 from keryx.domain.outbox import Rejected
 from keryx.domain.route import Address
+from keryx.domain.session_key import ScopeSettings
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
@@ -217,6 +218,24 @@ async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_s
             await at.leave()
     finally:
         await gateway.stop(seconds=1)
+
+
+async def test_where_a_person_has_one_conversation_answers_to_other_surfaces_are_shown_whole(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, settings = tmp_path / "gate", Settings(scope=ScopeSettings(dm="person"), welcome=None)
+    async with sitting(make_desk(store, settings=settings), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("hello")
+        await at.person.sees("You said: hello")
+        await accept(store, "tell me", settings=settings)
+        await at.person.sees("Once there was a herald.")
+        gate.touch()
+        await at.person.sees("He spoke to kings.")
+        await accept(store, "from the browser", settings=settings)
+        await at.person.sees("You said: from the browser")
+        assert at.person.text.count("Once there was a herald.") == 1
+        assert at.person.text.count("He spoke to kings.") == 1
+        await at.leave()
 
 
 async def test_a_failure_that_is_tried_again_is_said_and_the_answer_comes_once(

@@ -7,6 +7,7 @@ import pytest
 from keryx.config import Settings
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Sent
+from keryx.domain.session_key import ScopeSettings
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
@@ -101,6 +102,22 @@ async def test_what_others_say_in_the_conversation_is_heard_from_then_on(stage: 
     # In another conversation what was said before is no news.
     await stage.accept("/new", source=LOCAL_CLI)
     assert (await see(stage, seen.since)).heard == ()
+
+
+async def test_what_is_answered_elsewhere_in_the_conversation_is_seen_once(stage: Stage) -> None:
+    stage.set(scope=ScopeSettings(dm="person"))
+    place = replace(PLACE, settings=stage.settings)
+    await stage.exchange("about Rome", source=WEB)
+    since = await stage.look(lambda tx: start(tx, place))
+    seen = await stage.look(lambda tx: look(tx, place, since))
+    assert (seen.elsewhere, seen.session_id is not None) == ((), True)
+    await stage.exchange("and Ostia", "by the sea", source=WEB)
+    await stage.exchange("hello", "here", source=LOCAL_CLI)
+    await stage.accept("psst", source=WEB)
+    await stage.finish(await stage.begin(), "unsaid", silent=True)
+    seen = await stage.look(lambda tx: look(tx, place, seen.since))
+    assert [(text_of(each.parts), each.id) for each in seen.elsewhere] == [("by the sea", 2)]
+    assert (await stage.look(lambda tx: look(tx, place, seen.since))).elsewhere == ()
 
 
 async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:

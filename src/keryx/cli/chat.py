@@ -27,7 +27,7 @@ from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
 from keryx.domain.outbox import MAYBE_REPEATED_MARK
-from keryx.domain.part import MediaPart
+from keryx.domain.part import MediaPart, Part
 from keryx.domain.route import Address
 from keryx.domain.source import LOCAL_CLI
 from keryx.domain.turn import TurnId
@@ -41,6 +41,7 @@ from keryx.views.said import (
     Look,
     OpenQuestion,
     Place,
+    SaidElsewhere,
     Since,
     Spoken,
     find_end,
@@ -275,7 +276,7 @@ class Room:
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
             self._listen_to(seen.session_id)
-        news: list[tuple[int, int, Heard | Spoken]] = [
+        news: list[tuple[int, int, Heard | Spoken | SaidElsewhere]] = [
             *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
             # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
             *(
@@ -283,12 +284,15 @@ class Room:
                 for each in seen.spoken
                 if each.state != "ready" or not presence.records
             ),
+            *((each.created_at, 1, each) for each in seen.elsewhere),
         ]
         for _, _, each in sorted(news, key=lambda item: (item[0], item[1], item[2].id)):
             if isinstance(each, Heard):
                 self._show_heard(each)
-            else:
+            elif isinstance(each, Spoken):
                 self._show_spoken(each)
+            else:
+                self._speech.end(each.turn_id, _whole(each.parts))
         self._show_question(seen)
         if seen.turn is not None and seen.turn.said:
             self._speech.so_far(seen.turn.id, seen.turn.said)
@@ -321,11 +325,9 @@ class Room:
 
     def _show_spoken(self, spoken: Spoken) -> None:
         self._seen.add(spoken.id)
-        lines = [text_of(spoken.parts)]
-        lines += [preview_of((part,)) for part in spoken.parts if isinstance(part, MediaPart)]
+        text = _whole(spoken.parts)
         if spoken.maybe_repeated_at is not None:
-            lines.append(MAYBE_REPEATED_MARK)
-        text = "\n".join(line for line in lines if line)
+            text = f"{text}\n{MAYBE_REPEATED_MARK}" if text else MAYBE_REPEATED_MARK
         if spoken.turn_id is not None and spoken.kind in ("reply", "copy", "scheduled"):
             self._speech.end(spoken.turn_id, text)
         else:
@@ -356,3 +358,9 @@ class Room:
                 delta = await deltas.get()
                 if delta.kind == "text":
                     self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
+
+
+def _whole(parts: tuple[Part, ...]) -> str:
+    """Return what was said as text, with a word for everything that is none."""
+    lines = [text_of(parts), *(preview_of((part,)) for part in parts if isinstance(part, MediaPart))]
+    return "\n".join(line for line in lines if line)
