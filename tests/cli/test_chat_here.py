@@ -31,6 +31,7 @@ from keryx.gateway.supervisor import Gateway
 from keryx.platforms.adapter import Outgoing, TextPiece
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.store.tables import inbox
 from keryx.tools.state import state_tools
 from keryx.tools.tool import Toolbox
 from keryx.transactions.accept_message import accept_message
@@ -360,6 +361,23 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
     assert "There is no conversation called 'nothing' here." in out
+
+
+async def test_a_conversation_that_is_not_there_is_not_gone_on_with_in_another(
+    store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await accept(store, "waiting", LOCAL_CLI)
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
+    assert await chat(make_desk(store), Actor(), Toolbox(), who="Somebody", resume="nosuch") == 1
+    out = capsys.readouterr().out
+    assert "There is no conversation called 'nosuch' here." in out
+    assert "You said" not in out
+    assert len(await store.read(lambda tx: inbox.list_fates(tx, platform="local", after=0, limit=9))) == 2
+    async with sitting(make_desk(store), Actor(), monkeypatch, resume="nosuch") as at:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await at.chatting == 1
+        await at.person.sees("There is no conversation called 'nosuch' here.")
+        assert "keryx chat --resume" not in at.person.text
 
 
 async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> None:

@@ -34,7 +34,7 @@ from keryx.domain.turn import TurnId
 from keryx.errors import InvalidValue, StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.tools.tool import Toolbox
-from keryx.transactions.accept_message import accept_message
+from keryx.transactions.accept_message import Accepted, accept_message
 from keryx.views.said import (
     EndedTurn,
     Heard,
@@ -85,11 +85,11 @@ async def chat(
     adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
     with _keys(room) if at_terminal else nullcontext():
         async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
-            await _talk(room, presence, keyboard, who=who, resume=resume)
-            if at_terminal:
+            code = await _talk(room, presence, keyboard, who=who, resume=resume)
+            if at_terminal and code == 0:
                 await room.say_how_to_go_on()
             await keyboard.written()
-    return 0
+    return code
 
 
 @contextmanager
@@ -104,13 +104,20 @@ def _keys(room: "Room") -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> None:
-    """Show and accept until the input ends; then finish what is under way."""
+async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> int:
+    """Show and accept until the input ends; then finish what is under way.
+
+    Returns 1, with the reason shown, where there is no such conversation to go on with.
+    """
     is_person = isinstance(keyboard, Keyboard)
     room.screen.greet(who)
     await room.begin()
-    if resume:
-        await room.say(f"/resume {resume}")
+    if resume and not await room.say(f"/resume {resume}"):
+        await presence.end_turns(0)  # what waits in another conversation is none of this call's business
+        room.is_leaving = room.is_hasty = True
+        await room.watch(presence, keyboard)
+        room.close()
+        return 1
     watching = asyncio.create_task(room.watch(presence, keyboard))
     reading = asyncio.create_task(_read(room, keyboard))
     try:
@@ -130,6 +137,7 @@ async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, 
             task.cancel()
         await asyncio.gather(watching, reading, return_exceptions=True)
         room.close()
+    return 0
 
 
 async def _read(room: "Room", keyboard: Input) -> None:
@@ -146,6 +154,8 @@ class Room:
         self.screen = screen
         self.place = Place(source=LOCAL_CLI, settings=desk.settings)
         self.is_leaving = False
+        self.is_hasty = False
+        """Whether no answer is waited for, whoever reads."""
         self._speech = Speech(screen.answer)
         self._since = Since(after=0)
         self._seen: set[int] = set()
@@ -156,15 +166,15 @@ class Room:
         self._is_closed = False
         self._woken = asyncio.Event()
         self._listening: tuple[str, asyncio.Task[None]] | None = None
-        self._stopping: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[bool] | None = None
 
     async def begin(self) -> None:
         """Take the place from which on everything is news."""
         self._since = await self._desk.database.read(lambda tx: start(tx, self.place))
         self._seen = set(self._since.seen)
 
-    async def say(self, text: str) -> None:
-        """Let a line be accepted, be it a message or a command."""
+    async def say(self, text: str) -> bool:
+        """Let a line be accepted, be it a message or a command; say whether it was, and a command carried out."""
         desk = self._desk
         inbound = Inbound(source=self.place.source, ref=desk.ids.token(), parts=(TextPart(text=text),))
         self._own_refs.add(inbound.ref)
@@ -175,9 +185,11 @@ class Room:
             )
         except InvalidValue as error:
             self.screen.note(str(error))
-            return
+            return False
         if isinstance(outcome, Refused):
             self.screen.note("That was not accepted: the owner of this profile is blocked.")
+            return False
+        return isinstance(outcome, Accepted) and outcome.declined is None
 
     def interrupt(self) -> bool:
         """Stop the running turn, if there is one; say whether there was."""
@@ -257,7 +269,7 @@ class Room:
     def _may_leave(self, seen: Look, presence: Presence, keyboard: Input) -> bool:
         """Say whether all is shown and recorded; a person who leaves does not wait for answers, a script does."""
         is_recorded = not (presence.records and seen.unfinished)
-        return is_recorded and (isinstance(keyboard, Keyboard) or seen.is_at_rest)
+        return is_recorded and (self.is_hasty or isinstance(keyboard, Keyboard) or seen.is_at_rest)
 
     async def _wait(self, since: int) -> None:
         news = self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)
