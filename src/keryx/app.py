@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from keryx.agents.agent import Agent
@@ -97,9 +97,9 @@ async def open_system(
             )
             answers = answering or _answering(configuration, database)
             servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
-            async with aclosing(servers), tied(database, configuration.data_dir, desk.holder):
+            async with aclosing(servers), tied(database, configuration.data_dir, desk.holder) as bury:
                 yield System(
-                    desk=desk,
+                    desk=replace(desk, bury=bury),
                     agent=answers.agent,
                     toolbox=Toolbox(answers.tools, sources=[servers]),
                     adapters=adapters,

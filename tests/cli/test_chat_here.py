@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,7 @@ from keryx.tools.tool import Toolbox
 from keryx.transactions.accept_message import accept_message
 from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.deliveries import claim_deliveries, take_connector
-from keryx.transactions.work_as_node import enter_node
+from keryx.transactions.work_as_node import bury_node, enter_node
 from keryx.views.invariants import check_invariants
 from keryx.views.nodes import show_nodes
 from tests.cli.runner import Storyteller, make_desk
@@ -311,6 +311,24 @@ async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
         await at.person.sees("You said: bye")
         assert "hello" not in at.person.text
         assert "repeated" not in at.person.text
+        await at.leave()
+
+
+async def test_a_terminal_that_is_open_takes_up_what_one_held_that_dies_beside_it(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="beside"))
+    await accept(store, "hello", LOCAL_CLI)
+    assert await store.write(lambda tx: begin_turn(tx, holder="beside")) is not None
+    looked: list[str] = []
+
+    async def bury() -> None:
+        looked.append("for the dead")
+        if len(looked) > 1:  # at the start it lived
+            await store.write(lambda tx: bury_node(tx, holder="beside"))
+
+    async with sitting(replace(make_desk(store), bury=bury), Actor(), monkeypatch) as at:
+        await at.person.sees("You said: hello")
         await at.leave()
 
 

@@ -203,6 +203,7 @@ class Presence:
 
     async def _recover(self) -> None:
         """Take up what a crash left; on a platform that is not connected here, so that a repetition is marked."""
+        await self._desk.bury()
         if not self._has_gateway:
             await recover_all(self._desk, deduplicating=frozenset())
             await expire_questions(self._desk)

@@ -38,6 +38,14 @@ class RealPace:
         await asyncio.sleep(seconds)
 
 
+Bury = Callable[[], Awaitable[None]]
+"""Frees what processes of this machine held that are dead, so that nobody waits for their leases to run out."""
+
+
+async def bury_nobody() -> None:
+    """Know of nobody who is dead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """Where the loops of one gateway work; ``holder`` is the name under which it takes leases."""
@@ -52,6 +60,7 @@ class Desk:
     metrics: Metrics = field(default_factory=Metrics)
     platforms: frozenset[str] = frozenset()
     """Those connected, as the agent is told."""
+    bury: Bury = bury_nobody
     look_seconds: float = LOOK_SECONDS
     """How long at most nobody looks for work: retries and pauses come due without a commit."""
 

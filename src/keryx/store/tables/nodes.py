@@ -38,6 +38,18 @@ class HeldAccount(NamedTuple):
         """Whether it is there for one answer."""
         return self.platform == "local" and self.account.startswith(PASSING)
 
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.platform} ({self.account})" if self.account else self.platform
+
+
+class HeldSession(NamedTuple):
+    """A session and who runs its turn."""
+
+    holder: str
+    session_id: str
+
 
 def enter(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, version: str) -> None:
     """Note a process, or that it is still alive; those that went long ago are forgotten."""
@@ -73,6 +85,6 @@ def list_connectors(tx: ReadTx) -> list[HeldAccount]:
     return [HeldAccount._make(row) for row in tx.rows("nodes.list_connectors")]
 
 
-def count_turns(tx: ReadTx) -> dict[str, int]:
-    """Return how many turns each holder runs."""
-    return dict(tx.rows("nodes.count_turns"))
+def list_turns(tx: ReadTx) -> list[HeldSession]:
+    """Return in which sessions turns run, and by whose hand."""
+    return [HeldSession._make(row) for row in tx.rows("nodes.list_turns")]
