@@ -118,11 +118,11 @@ async def open_system(
             )
             async with (
                 aclosing(servers),
-                tied(database, configuration.data_dir, desk.holder),
+                tied(database, configuration.data_dir, desk.holder) as bury,
                 _watching(desk, background),
             ):
                 yield System(
-                    desk=desk,
+                    desk=replace(desk, bury=bury),
                     agent=answers.agent,
                     toolbox=Toolbox(answers.tools, sources=[servers]),
                     adapters=adapters,

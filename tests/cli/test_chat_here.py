@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +17,13 @@ from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.agents.guide import SETUP, Guide
 from keryx.cli.chat import chat
 from keryx.cli.chat_presence import TerminalAdapter, is_alive
-from keryx.cli.chat_print import WAITS, print_answer
 from keryx.config import Settings
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart
 from keryx.domain.outbox import Rejected
 from keryx.domain.route import Address
+from keryx.domain.session_key import ScopeSettings
 from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
@@ -31,12 +31,13 @@ from keryx.gateway.supervisor import Gateway
 from keryx.platforms.adapter import Outgoing, TextPiece
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.store.tables import inbox
 from keryx.tools.state import state_tools
 from keryx.tools.tool import Toolbox
 from keryx.transactions.accept_message import accept_message
 from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.deliveries import claim_deliveries, take_connector
-from keryx.transactions.work_as_node import enter_node
+from keryx.transactions.work_as_node import bury_node, enter_node
 from keryx.views.invariants import check_invariants
 from keryx.views.nodes import show_nodes
 from tests.cli.runner import Storyteller, make_desk
@@ -103,8 +104,10 @@ async def sitting(
     os.close(master)
 
 
-async def accept(database: Database, text: str, source: Source = WEB) -> None:
-    desk = make_desk(database, settings=Settings(welcome=None))
+async def accept(
+    database: Database, text: str, source: Source = WEB, *, settings: Settings | None = None
+) -> None:
+    desk = make_desk(database, settings=settings or Settings(welcome=None))
     inbound = Inbound(source=source, ref=desk.ids.token(), parts=(TextPart(text=text),))
     outcome = await database.write(
         lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
@@ -218,6 +221,24 @@ async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_s
         await gateway.stop(seconds=1)
 
 
+async def test_where_a_person_has_one_conversation_answers_to_other_surfaces_are_shown_whole(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, settings = tmp_path / "gate", Settings(scope=ScopeSettings(dm="person"), welcome=None)
+    async with sitting(make_desk(store, settings=settings), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("hello")
+        await at.person.sees("You said: hello")
+        await accept(store, "tell me", settings=settings)
+        await at.person.sees("Once there was a herald.")
+        gate.touch()
+        await at.person.sees("He spoke to kings.")
+        await accept(store, "from the browser", settings=settings)
+        await at.person.sees("You said: from the browser")
+        assert at.person.text.count("Once there was a herald.") == 1
+        assert at.person.text.count("He spoke to kings.") == 1
+        await at.leave()
+
+
 async def test_a_failure_that_is_tried_again_is_said_and_the_answer_comes_once(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +314,24 @@ async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
         await at.leave()
 
 
+async def test_a_terminal_that_is_open_takes_up_what_one_held_that_dies_beside_it(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="beside"))
+    await accept(store, "hello", LOCAL_CLI)
+    assert await store.write(lambda tx: begin_turn(tx, holder="beside")) is not None
+    looked: list[str] = []
+
+    async def bury() -> None:
+        looked.append("for the dead")
+        if len(looked) > 1:  # at the start it lived
+            await store.write(lambda tx: bury_node(tx, holder="beside"))
+
+    async with sitting(replace(make_desk(store), bury=bury), Actor(), monkeypatch) as at:
+        await at.person.sees("You said: hello")
+        await at.leave()
+
+
 async def test_what_is_typed_may_have_lines_and_is_remembered(
     store: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -344,38 +383,21 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     assert "There is no conversation called 'nothing' here." in out
 
 
-async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(
-    store: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+async def test_a_conversation_that_is_not_there_is_not_gone_on_with_in_another(
+    store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def ask(
-        text: str, agent: Agent, resume: str | None = None, *, troubles: Sequence[str] = ()
-    ) -> tuple[int, str, str]:
-        desk = replace(make_desk(store), troubles=lambda: troubles)
-        code = await print_answer(desk, agent, Toolbox(state_tools(store)), text, resume=resume)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    teller = Storyteller(tmp_path / "gate")
-    assert await ask("hello", teller) == (0, "You said: hello\n", "")
-    assert await ask("hi", teller, troubles=["It is broken."]) == (
-        0,
-        "You said: hi\n",
-        "keryx: It is broken.\n",
-    )
-    assert await ask("again", teller, "hello") == (0, "You said: again\n", "")
-    assert await ask("/title", teller, "hello") == (0, "This conversation is called 'hello'.\n", "")
-    code, out, err = await ask("fail", teller)
-    assert (code, out) == (1, "")
-    assert err == "keryx: That failed: there is no more paper\n"
-    code, out, err = await ask("remember that I like tea", Guide())
-    assert (code, out) == (WAITS, "")
-    first, until, how = err.splitlines()
-    assert first == "keryx: This needs a person's word first. May I keep this note for later? 'I like tea'"
-    assert until.startswith("(Question 1 waits until 20")
-    assert how.startswith("To answer, and to read what comes of it: keryx chat --resume 20")
-    code, out, err = await ask("x", teller, "nowhere")
-    assert (code, out) == (1, "")
-    assert "nowhere" in err
+    await accept(store, "waiting", LOCAL_CLI)
+    monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
+    assert await chat(make_desk(store), Actor(), Toolbox(), who="Somebody", resume="nosuch") == 1
+    out = capsys.readouterr().out
+    assert "There is no conversation called 'nosuch' here." in out
+    assert "You said" not in out
+    assert len(await store.read(lambda tx: inbox.list_fates(tx, platform="local", after=0, limit=9))) == 2
+    async with sitting(make_desk(store), Actor(), monkeypatch, resume="nosuch") as at:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await at.chatting == 1
+        await at.person.sees("There is no conversation called 'nosuch' here.")
+        assert "keryx chat --resume" not in at.person.text
 
 
 async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> None:

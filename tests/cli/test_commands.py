@@ -44,6 +44,13 @@ def test_what_comes_through_a_pipe_is_said(home: dict[str, str]) -> None:
     invoke(home, said="the hotel is called Roma")
     found = invoke(home, "--print", "-", said="search for hotel")
     assert "the hotel is called Roma" in found.stdout
+    again = invoke(home, "--print", "--resume", "search for hotel", said="search for hotel")
+    assert "the hotel is called Roma" in again.stdout
+    assert "-5 degrees" in invoke(home, "--print=/title -5 degrees").stdout
+
+
+def test_a_wrong_command_line_is_told_apart(home: dict[str, str]) -> None:
+    assert invoke(home, "--prin", "hello").exit_code == 2
 
 
 def test_a_conversation_is_gone_on_with_by_name(home: dict[str, str]) -> None:

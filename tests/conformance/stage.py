@@ -111,9 +111,9 @@ class Stage:
         self.clock.advance(LEASE_TIME + 1)
         await self.check()
 
-    async def recover(self, **wishes: frozenset[str]) -> Recovered:
+    async def recover(self, *, deduplicating: frozenset[str] = frozenset()) -> Recovered:
         """Take up what was left."""
-        return await self.do(lambda tx: recover(tx, ids=self.ids, **wishes))
+        return await self.do(lambda tx: recover(tx, ids=self.ids, deduplicating=deduplicating))
 
     async def item(self, inbox_id: int) -> inbox.InboxItem:
         """Return an inbox item."""

@@ -290,14 +290,16 @@ async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connec
     await enter("chat-1", "chat")
     assert not await stage.look(has_gateway)
     await enter("node", "gateway")
-    await begun(stage)
+    turn = await begun(stage)
     shown = await stage.look(show_nodes)
     assert [(each.holder, each.kind, each.left > 0) for each in shown.nodes] == [
         ("chat-1", "chat", True),
         ("node", "gateway", True),
     ]
     assert [(each.platform, each.holder) for each in shown.accounts] == [("telegram", "node")]
-    assert (shown.turns, shown.malformed) == ({"gateway": 1}, 0)
+    [answering] = shown.turns
+    assert (answering.holder, answering.session_id) == ("gateway", turn.lease.session_id)
+    assert shown.malformed == 0
     stage.clock.advance(LEASE_TIME + 1)
     assert not await stage.look(has_gateway)
     assert all(each.left < 0 for each in (await stage.look(show_nodes)).nodes)

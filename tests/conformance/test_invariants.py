@@ -24,6 +24,7 @@ TAMPERED: dict[str, str] = {
     "turn_id = (SELECT MIN(o.turn_id) FROM outbox o) WHERE turn_id IS NOT NULL",
     "invariants.half_sent": "UPDATE outbox SET claimed_by = NULL WHERE state = 'sending'",
     "invariants.sent_side_by_side": "UPDATE outbox SET state = 'sending', address = 'x'",
+    "invariants.unheard": "UPDATE outbox SET platform = 'local', account = 'print-1', state = 'ready'",
     "invariants.out_of_order": "UPDATE inbox SET turn_id = -turn_id + "
     "(SELECT MIN(i.turn_id) + MAX(i.turn_id) FROM inbox i WHERE i.ref IN ('one', 'two', 'three', 'four')) "
     "WHERE ref IN ('one', 'two', 'three', 'four')",

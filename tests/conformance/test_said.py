@@ -8,8 +8,8 @@ from keryx.clock import MINUTE
 from keryx.config import Settings
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Sent
+from keryx.domain.session_key import ScopeSettings
 from keryx.domain.source import LOCAL_CLI, Source
-from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
 from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
@@ -28,7 +28,6 @@ from keryx.views.said import (
     is_due,
     list_holders,
     look,
-    opened_at,
     start,
 )
 from tests.conformance.acting import ask, call, fail
@@ -134,6 +133,22 @@ async def test_what_keeps_an_answer_from_coming_is_seen_until_it_goes_on(stage: 
     assert await stage.fate(accepted) == "answered"
 
 
+async def test_what_is_answered_elsewhere_in_the_conversation_is_seen_once(stage: Stage) -> None:
+    stage.set(scope=ScopeSettings(dm="person"))
+    place = replace(PLACE, settings=stage.settings)
+    await stage.exchange("about Rome", source=WEB)
+    since = await stage.look(lambda tx: start(tx, place))
+    seen = await stage.look(lambda tx: look(tx, place, since))
+    assert (seen.elsewhere, seen.session_id is not None) == ((), True)
+    await stage.exchange("and Ostia", "by the sea", source=WEB)
+    await stage.exchange("hello", "here", source=LOCAL_CLI)
+    await stage.accept("psst", source=WEB)
+    await stage.finish(await stage.begin(), "unsaid", silent=True)
+    seen = await stage.look(lambda tx: look(tx, place, seen.since))
+    assert [(text_of(each.parts), each.id) for each in seen.elsewhere] == [("by the sea", 2)]
+    assert (await stage.look(lambda tx: look(tx, place, seen.since))).elsewhere == ()
+
+
 async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:
     session_id = (await stage.accept("hello", source=LOCAL_CLI)).session_id
     since = await begin(stage)
@@ -175,11 +190,8 @@ async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
     assert item.fate == "cancelled"
 
 
-async def test_a_conversation_that_was_brought_here_was_opened_elsewhere(stage: Stage, ids: Ids) -> None:
+async def test_a_conversation_has_a_name(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
-    elsewhere = replace(PLACE, source=replace(LOCAL_CLI, account=f"print-{ids.token()}"))
-    assert await stage.look(lambda tx: opened_at(tx, session_id, PLACE))
-    assert not await stage.look(lambda tx: opened_at(tx, session_id, elsewhere))
     assert await stage.look(lambda tx: find_name(tx, session_id)) == "about Rome"
 
 

@@ -1,12 +1,13 @@
 """Sending along a route: to oneself freely, to others only by the owner's word, and never twice."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from keryx.domain.person import Person
 from keryx.domain.route import SplitChat
-from keryx.domain.source import Source
+from keryx.domain.source import LOCAL_CLI, Source, passing_place
 from keryx.errors import InvalidValue, NotAllowed
 from keryx.store.database import Database
 from keryx.store.tables import people, turns
@@ -14,6 +15,7 @@ from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
 from keryx.testing.platform import FakePlatform
 from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.deliveries import take_connector
 from keryx.transactions.manage_access import set_home
 from keryx.transactions.send_message import Letter, Posted, send_message
 from tests.conformance.stage import Stage
@@ -146,3 +148,24 @@ async def test_nothing_is_sent_for_a_turn_that_is_over(stage: Stage) -> None:
     await stage.finish(begun)
     with pytest.raises(NotAllowed, match="The turn is over"):
         await send(stage, begun, "origin")
+
+
+async def test_each_chat_is_reached_through_the_account_it_was_spoken_to(stage: Stage) -> None:
+    second = replace(dm("!ana:home", platform="matrix"), account="second", chat_id="#rome")
+    await stage.exchange("hello there", source=second)
+    begun = await begun_at(stage, dm())
+    await send(stage, begun, "matrix:!ana:home, matrix:#rome")
+    assert await queued(stage) == ["matrix:!ana%3Ahome", "matrix@second:#rome"]
+
+
+async def test_the_terminal_is_reached_and_not_what_was_there_for_one_answer(stage: Stage) -> None:
+    place = passing_place("1")
+    await stage.exchange("hello terminal", source=LOCAL_CLI)
+    await stage.do(lambda tx: take_connector(tx, platform="local", account="print-1", holder="print"))
+    await stage.exchange("a question", source=place)
+    begun = await begun_at(stage, dm())
+    await send(stage, begun, "local:cli")
+    await stage.finish(begun)
+    begun = await begun_at(stage, place)
+    await send(stage, begun, "local:cli, origin", key="p")
+    assert await queued(stage) == ["local:cli", "local:cli", "local@print-1:cli"]

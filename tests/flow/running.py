@@ -9,7 +9,7 @@ from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.clock import SystemClock
 from keryx.config import Settings
 from keryx.domain.message import NewMessage, TextPart, text_of
-from keryx.gateway.desk import Desk
+from keryx.gateway.desk import Bury, Desk, bury_nobody
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter
@@ -90,6 +90,7 @@ async def gateway_of(
     tools: Sequence[Tool] = (),
     holder: str = "node-1",
     settings: Settings | None = None,
+    bury: Bury = bury_nobody,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
     desk = Desk(
@@ -99,6 +100,7 @@ async def gateway_of(
         clock=SystemClock(),
         holder=holder,
         platforms=frozenset(adapter.platform for adapter in adapters),
+        bury=bury,
     )
     gateway = Gateway(desk, agent, Toolbox(tools), adapters)
     await gateway.start()

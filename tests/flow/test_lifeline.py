@@ -6,12 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from keryx.config import Settings
+from keryx.domain.inbox import Inbound
+from keryx.domain.message import TextPart
 from keryx.gateway.lifeline import FOLDER, cut_lifeline, hold_lifeline, tied
+from keryx.ids import Ids
 from keryx.store.database import Database
+from keryx.testing.platform import FakePlatform
+from keryx.transactions.accept_message import accept_message
+from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.deliveries import take_connector
-from keryx.transactions.work_as_node import enter_node
+from keryx.transactions.work_as_node import bury_node, enter_node
 from keryx.views.nodes import show_nodes
 from tests.architecture.source import ROOT
+from tests.flow.running import Actor, gateway_of, until
 
 HOLDING = """
 import sys
@@ -61,6 +69,34 @@ async def test_what_a_killed_process_held_is_free_at_the_next_start(store: Datab
         assert (shown.accounts, shown.nodes) == ((), ())
         assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["me"]
     assert list((tmp_path / FOLDER).iterdir()) == []
+
+
+async def test_what_one_held_that_dies_meanwhile_is_freed_when_it_is_looked_for(
+    store: Database, tmp_path: Path
+) -> None:
+    with hold_in_another_process(tmp_path / FOLDER) as other:
+        await hold_account(store)
+        async with tied(store, tmp_path, "me") as bury:
+            await bury()
+            assert (await store.read(show_nodes)).accounts
+            other.kill()
+            other.wait()
+            await bury()
+            assert (await store.read(show_nodes)).accounts == ()
+
+
+async def test_a_gateway_looks_for_the_dead_while_it_runs(store: Database, platform: FakePlatform) -> None:
+    """What the dead one was answering is answered long before its lease runs out."""
+    inbound = Inbound(source=platform.source("ana"), ref="1", parts=(TextPart(text="hello"),))
+    await store.write(lambda tx: accept_message(tx, inbound, settings=Settings(), ids=Ids()))
+    await store.write(lambda tx: begin_turn(tx, holder="other"))
+
+    async def bury() -> None:
+        await store.write(lambda tx: bury_node(tx, holder="other"))
+
+    actor = Actor()
+    async with gateway_of(store, [platform.adapter()], actor, bury=bury):
+        await until(lambda: bool(actor.briefs))
 
 
 def test_a_lock_without_a_name_yet_says_nothing(tmp_path: Path) -> None:

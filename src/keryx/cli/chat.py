@@ -22,24 +22,26 @@ from keryx.cli.chat_presence import Presence, TerminalAdapter
 from keryx.cli.chat_question import answer_for, ask, offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_speech import Speech
+from keryx.cli.waiting import first_of
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
 from keryx.domain.outbox import MAYBE_REPEATED_MARK
-from keryx.domain.part import MediaPart
+from keryx.domain.part import MediaPart, Part
 from keryx.domain.route import Address
 from keryx.domain.source import LOCAL_CLI
 from keryx.domain.turn import TurnId
 from keryx.errors import InvalidValue, StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.tools.tool import Toolbox
-from keryx.transactions.accept_message import accept_message
+from keryx.transactions.accept_message import Accepted, accept_message
 from keryx.views.said import (
     EndedTurn,
     Heard,
     Look,
     OpenQuestion,
     Place,
+    SaidElsewhere,
     Since,
     Spoken,
     find_end,
@@ -83,11 +85,11 @@ async def chat(
     adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
     with _keys(room) if at_terminal else nullcontext():
         async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
-            await _talk(room, presence, keyboard, who=who, resume=resume)
-            if at_terminal:
+            code = await _talk(room, presence, keyboard, who=who, resume=resume)
+            if at_terminal and code == 0:
                 await room.say_how_to_go_on()
             await keyboard.written()
-    return 0
+    return code
 
 
 @contextmanager
@@ -102,13 +104,20 @@ def _keys(room: "Room") -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> None:
-    """Show and accept until the input ends; then finish what is under way."""
+async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> int:
+    """Show and accept until the input ends; then finish what is under way.
+
+    Returns 1, with the reason shown, where there is no such conversation to go on with.
+    """
     is_person = isinstance(keyboard, Keyboard)
     room.screen.greet(who)
     await room.begin()
-    if resume:
-        await room.say(f"/resume {resume}")
+    if resume and not await room.say(f"/resume {resume}"):
+        await presence.end_turns(0)  # what waits in another conversation is none of this call's business
+        room.is_leaving = room.is_hasty = True
+        await room.watch(presence, keyboard)
+        room.close()
+        return 1
     watching = asyncio.create_task(room.watch(presence, keyboard))
     reading = asyncio.create_task(_read(room, keyboard))
     try:
@@ -128,6 +137,7 @@ async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, 
             task.cancel()
         await asyncio.gather(watching, reading, return_exceptions=True)
         room.close()
+    return 0
 
 
 async def _read(room: "Room", keyboard: Input) -> None:
@@ -144,6 +154,8 @@ class Room:
         self.screen = screen
         self.place = Place(source=LOCAL_CLI, settings=desk.settings)
         self.is_leaving = False
+        self.is_hasty = False
+        """Whether no answer is waited for, whoever reads."""
         self._speech = Speech(screen.answer)
         self._since = Since(after=0)
         self._seen: set[int] = set()
@@ -155,15 +167,15 @@ class Room:
         self._is_closed = False
         self._woken = asyncio.Event()
         self._listening: tuple[str, asyncio.Task[None]] | None = None
-        self._stopping: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[bool] | None = None
 
     async def begin(self) -> None:
         """Take the place from which on everything is news."""
         self._since = await self._desk.database.read(lambda tx: start(tx, self.place))
         self._seen = set(self._since.seen)
 
-    async def say(self, text: str) -> None:
-        """Let a line be accepted, be it a message or a command."""
+    async def say(self, text: str) -> bool:
+        """Let a line be accepted, be it a message or a command; say whether it was, and a command carried out."""
         desk = self._desk
         inbound = Inbound(source=self.place.source, ref=desk.ids.token(), parts=(TextPart(text=text),))
         self._own_refs.add(inbound.ref)
@@ -174,9 +186,11 @@ class Room:
             )
         except InvalidValue as error:
             self.screen.note(str(error))
-            return
+            return False
         if isinstance(outcome, Refused):
             self.screen.note("That was not accepted: the owner of this profile is blocked.")
+            return False
+        return isinstance(outcome, Accepted) and outcome.declined is None
 
     def interrupt(self) -> bool:
         """Stop the running turn, if there is one; say whether there was."""
@@ -256,17 +270,11 @@ class Room:
     def _may_leave(self, seen: Look, presence: Presence, keyboard: Input) -> bool:
         """Say whether all is shown and recorded; a person who leaves does not wait for answers, a script does."""
         is_recorded = not (presence.records and seen.unfinished)
-        return is_recorded and (isinstance(keyboard, Keyboard) or seen.is_at_rest)
+        return is_recorded and (self.is_hasty or isinstance(keyboard, Keyboard) or seen.is_at_rest)
 
     async def _wait(self, since: int) -> None:
-        news = asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS))
-        woken = asyncio.create_task(self._woken.wait())
-        try:
-            await asyncio.wait({news, woken}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (news, woken):
-                task.cancel()
-            await asyncio.gather(news, woken, return_exceptions=True)
+        news = self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+        await first_of(news, self._woken.wait())
 
     async def _look_around(self, presence: Presence) -> Look:
         place, since = self.place, replace(self._since, seen=frozenset(self._seen))
@@ -281,7 +289,7 @@ class Room:
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
             self._listen_to(seen.session_id)
-        news: list[tuple[int, int, Heard | Spoken]] = [
+        news: list[tuple[int, int, Heard | Spoken | SaidElsewhere]] = [
             *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
             # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
             *(
@@ -289,12 +297,15 @@ class Room:
                 for each in seen.spoken
                 if each.state != "ready" or not presence.records
             ),
+            *((each.created_at, 1, each) for each in seen.elsewhere),
         ]
         for _, _, each in sorted(news, key=lambda item: (item[0], item[1], item[2].id)):
             if isinstance(each, Heard):
                 self._show_heard(each)
-            else:
+            elif isinstance(each, Spoken):
                 self._show_spoken(each)
+            else:
+                self._speech.end(each.turn_id, _whole(each.parts))
         self._show_question(seen)
         self._show_troubles()
         if seen.turn is not None and seen.turn.said:
@@ -335,11 +346,9 @@ class Room:
 
     def _show_spoken(self, spoken: Spoken) -> None:
         self._seen.add(spoken.id)
-        lines = [text_of(spoken.parts)]
-        lines += [preview_of((part,)) for part in spoken.parts if isinstance(part, MediaPart)]
+        text = _whole(spoken.parts)
         if spoken.maybe_repeated_at is not None:
-            lines.append(MAYBE_REPEATED_MARK)
-        text = "\n".join(line for line in lines if line)
+            text = f"{text}\n{MAYBE_REPEATED_MARK}" if text else MAYBE_REPEATED_MARK
         if spoken.turn_id is not None and spoken.kind in ("reply", "copy", "scheduled"):
             self._speech.end(spoken.turn_id, text)
         else:
@@ -370,3 +379,9 @@ class Room:
                 delta = await deltas.get()
                 if delta.kind == "text":
                     self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
+
+
+def _whole(parts: tuple[Part, ...]) -> str:
+    """Return what was said as text, with a word for everything that is none."""
+    lines = [text_of(parts), *(preview_of((part,)) for part in parts if isinstance(part, MediaPart))]
+    return "\n".join(line for line in lines if line)

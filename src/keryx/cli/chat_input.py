@@ -9,7 +9,7 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
@@ -146,9 +146,10 @@ class Lines:
         """Everything is."""
 
     def _read_all(self) -> None:
-        for line in self._stream:
-            self._loop.call_soon_threadsafe(self._lines.put_nowait, line.rstrip("\n"))
-        self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            for line in self._stream:
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line.rstrip("\n"))
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
 
 @contextmanager

@@ -35,6 +35,8 @@ from keryx.store.database import Tx
 from keryx.tools.tool import Toolbox
 from keryx.transactions.deliveries import Connector, release_connector
 from keryx.transactions.fail_turn import Failure, fail_turn
+from keryx.transactions.leave_place import leave_places
+from keryx.transactions.recover import BATCH
 from keryx.transactions.work_as_node import leave_node
 from keryx.views.said import Holder, Look, Place, is_at_work, list_holders
 
@@ -146,11 +148,12 @@ class Presence:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        hold, holder = self._hold, self._desk.holder
+        hold, holder, profile = self._hold, self._desk.holder, self._desk.settings.profile
 
         def leave(tx: Tx) -> None:
             if hold is not None:
                 release_connector(tx, hold.connector)
+            leave_places(tx, profile=profile, limit=BATCH)
             leave_node(tx, holder=holder)
 
         try:
@@ -209,6 +212,7 @@ class Presence:
 
     async def _recover(self) -> None:
         """Take up what a crash left; on a platform that is not connected here, so that a repetition is marked."""
+        await self._desk.bury()
         if not self._has_gateway:
             await recover_all(self._desk, deduplicating=frozenset())
             await expire_questions(self._desk)

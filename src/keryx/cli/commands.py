@@ -51,8 +51,10 @@ resume_option = click.option(
     "--print",
     "-p",
     "say",
-    metavar="TEXT",
-    help="Say this, print the answer and leave; - reads it from the input.",
+    is_flag=False,
+    flag_value="-",
+    metavar="[TEXT]",
+    help="Say this, print the answer and leave; - or nothing reads it from the input.",
 )
 @resume_option
 @click.version_option(

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import logging
+import signal
 import sys
 
 from keryx.app import System, open_system
@@ -52,7 +53,10 @@ def print_answer(configuration: Configuration, *, text: str, resume: str | None)
             code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
             return code
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT  # before anything was asked
 
 
 def serve(configuration: Configuration) -> int:
@@ -109,9 +113,10 @@ def _as_text(shown: Nodes) -> str:
     for node in shown.nodes:
         state = "gone" if node.left <= 0 else f"since {(now - node.started_at) // SECOND} s"
         lines.append(f"{node.kind} {node.holder} (pid {node.pid} on {node.host}, {node.version}): {state}")
-        held = [each.platform for each in shown.accounts if each.holder == node.holder]
+        accounts = [each.name for each in shown.accounts if each.holder == node.holder]
+        answering = [each.session_id for each in shown.turns if each.holder == node.holder]
         lines.append(
-            f"  accounts: {', '.join(held) or 'none'}; turns running: {shown.turns.get(node.holder, 0)}"
+            f"  accounts: {', '.join(accounts) or 'none'}; answers in: {', '.join(answering) or 'none'}"
         )
     if shown.malformed:
         lines.append(f"{shown.malformed} updates could not be read so far; they are kept as they came.")
@@ -123,7 +128,7 @@ def _as_json(shown: Nodes) -> str:
         {
             "nodes": [node._asdict() for node in shown.nodes],
             "accounts": [account._asdict() for account in shown.accounts],
-            "turns": shown.turns,
+            "turns": [turn._asdict() for turn in shown.turns],
             "malformed": shown.malformed,
         },
         indent=1,

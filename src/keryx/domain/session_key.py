@@ -82,11 +82,14 @@ def key_for(
 
     Aliases in the source must be resolved already. ``first_account`` is the platform's first bot, whose keys (and
     those of a source without an account) carry no account. ``person_id`` is the linked person, where there is
-    one; without it scope ``person`` acts as ``chat``, and without a user id scope ``user`` does.
+    one; without it scope ``person`` acts as ``chat``, and without a user id scope ``user`` does. A passing place has a
+    key of its own, whatever the scope.
     """
     if not profile:
         raise InvalidValue("profile is empty: give its name, 'main' for the default one")
     key: PersonKey | ChatKey
+    if source.is_passing:
+        scope = ScopeSettings()
     if source.chat_type == "dm" and scope.dm == "person" and person_id is not None:
         key = PersonKey(profile=profile, person_id=person_id)
     else:

@@ -6,7 +6,7 @@ a key. Ids are kept as the platform spells them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal, Self, cast, get_args
 
 from keryx.errors import InvalidValue
@@ -18,6 +18,8 @@ _PLATFORM = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # They mean something else where a platform's name may stand: in a session key, in a route.
 _RESERVED_PLATFORMS = frozenset({"person", "origin", "all"})
 _IDS = ("account", "user_id", "thread_id", "user_id_alt", "chat_id_alt")
+PASSING = "print-"
+"""How the account of a place begins that is there for one answer."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -91,6 +93,16 @@ class Source:
             place = f"channel: {_first(self.chat_name, self.chat_id)}"
         return place if self.thread_id is None else f"{place}, thread: {_first(self.thread_id)}"
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether this place is there for one answer, and then nobody reads it any more."""
+        return self.platform == "local" and (self.account or "").startswith(PASSING)
+
+    @property
+    def lasting(self) -> "Source":
+        """The place that is still there later: for a passing one, the terminal."""
+        return LOCAL_CLI if self.is_passing else self
+
     def to_dict(self) -> dict[str, str]:
         """Return what is known as plain strings; ``from_dict`` is the inverse."""
         known = ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -117,6 +129,11 @@ class Source:
 
 LOCAL_CLI = Source(platform="local", chat_id="cli", chat_type="dm")
 """The terminal on this machine."""
+
+
+def passing_place(token: str) -> Source:
+    """Return a place on this machine for one answer, which no terminal shows; ``token`` is nobody else's."""
+    return replace(LOCAL_CLI, account=f"{PASSING}{token}")
 
 
 def _first(*names: str | None) -> str:

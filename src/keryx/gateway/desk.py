@@ -38,6 +38,14 @@ class RealPace:
         await asyncio.sleep(seconds)
 
 
+Bury = Callable[[], Awaitable[None]]
+"""Frees what processes of this machine held that are dead, so that nobody waits for their leases to run out."""
+
+
+async def bury_nobody() -> None:
+    """Know of nobody who is dead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """Where the loops of one gateway work; ``holder`` is the name under which it takes leases."""
@@ -54,6 +62,7 @@ class Desk:
     """Those connected, as the agent is told."""
     troubles: Callable[[], Sequence[str]] = tuple
     """What does not work now that an owner set up, a sentence each; for owners alone."""
+    bury: Bury = bury_nobody
     look_seconds: float = LOOK_SECONDS
     """How long at most nobody looks for work: retries and pauses come due without a commit."""
 

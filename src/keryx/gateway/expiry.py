@@ -23,7 +23,9 @@ _log = log_of("expiry")
 async def recover_all(desk: Desk, *, deduplicating: frozenset[str]) -> None:
     """Take up everything that a crash left, a batch at a time."""
     while True:
-        found = await desk.write(lambda tx: recover(tx, ids=desk.ids, deduplicating=deduplicating))
+        found = await desk.write(
+            lambda tx: recover(tx, ids=desk.ids, profile=desk.settings.profile, deduplicating=deduplicating)
+        )
         if not found:
             return
         desk.metrics.recovered.count("turn", found.turns)

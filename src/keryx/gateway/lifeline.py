@@ -8,9 +8,11 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from keryx.errors import StoreUnsafe
+from keryx.gateway.desk import Bury, bury_nobody
 from keryx.store.database import Database
 from keryx.store.filesystem import refuse_network
 from keryx.transactions.work_as_node import bury_node
@@ -24,18 +26,31 @@ _UNTIED = ".new"
 
 
 @asynccontextmanager
-async def tied(database: Database, data_dir: Path, holder: str) -> AsyncIterator[None]:
-    """Hold ``holder``'s lock for the length of a block, and begin by freeing what dead processes held."""
-    folder = data_dir / FOLDER
+async def tied(database: Database, data_dir: Path, holder: str) -> AsyncIterator[Bury]:
+    """Hold ``holder``'s lock for the length of a block, and begin by freeing what dead processes held.
+
+    Yields what frees it again, for those that die meanwhile.
+    """
     if not _locks_work(data_dir):
-        yield
+        yield bury_nobody
         return
+    folder = data_dir / FOLDER
     with hold_lifeline(folder, holder):
-        for path in sorted(folder.iterdir()):
-            with cut_lifeline(path) as dead:
-                if dead is not None:
-                    await database.write(lambda tx, dead=dead: bury_node(tx, holder=dead))  # type: ignore[misc]
-        yield
+        bury = partial(_bury_dead, database, folder)
+        await bury()
+        yield bury
+
+
+async def _bury_dead(database: Database, folder: Path) -> None:
+    """Free what processes held whose locks are free."""
+    for path in _list_locks(folder):
+        with cut_lifeline(path) as dead:
+            if dead is not None:
+                await database.write(lambda tx, dead=dead: bury_node(tx, holder=dead))  # type: ignore[misc]
+
+
+def _list_locks(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
 
 
 @contextmanager

@@ -152,6 +152,7 @@ class Gateway:
         await give_sign(self._desk, "gateway")
 
     async def _recover(self) -> None:
+        await self._desk.bury()
         if await self._desk.database.read(is_left_behind):
             await recover_all(self._desk, deduplicating=self._deduplicating)
 

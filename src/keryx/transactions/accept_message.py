@@ -54,6 +54,10 @@ class Accepted:
     reset: ResetReason | None
     needs_answer: NeedsAnswer | None = None
     """A command whose answer the surface has to find, because it changes nothing."""
+    declined: str | None = None
+    """Why a command did nothing."""
+    queued: int | None = None
+    """The item whose answer is the command's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,8 @@ def _enter_code(tx: Tx, source: Source, command: ParsedCommand | UnknownCommand 
 def _enter(tx: Tx, incoming: Incoming) -> Place:
     """Find or open the conversation, and greet somebody at the first message ever, whatever became of it."""
     place = _find_place(tx, incoming)
+    if incoming.source.is_passing:
+        return place  # nobody is there to be greeted, and soon the place is not either
     addresses.note_inbound(tx, Address.of(incoming.source))
     if people.mark_welcomed(tx, incoming.person.id) and incoming.settings.welcome:
         _say(tx, incoming.source, incoming.settings.welcome, session_id=place.session_id, ids=incoming.ids)
@@ -348,7 +354,8 @@ def _command(tx: Tx, incoming: Incoming, place: Place, command: ParsedCommand | 
     )
     outcome = run_command(tx, command, context=context)
     place = replace(place, session_id=outcome.session_id)
-    return _done(tx, incoming, place, reply=outcome.reply, needs_answer=outcome.needs_answer)
+    done = _done(tx, incoming, place, reply=outcome.reply, needs_answer=outcome.needs_answer)
+    return replace(done, declined=outcome.reply if outcome.is_declined else None, queued=outcome.queued)
 
 
 def _done(

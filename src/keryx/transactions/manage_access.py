@@ -58,6 +58,7 @@ def remove_grant(tx: Tx, grant: Grant, *, by: PersonId) -> bool:
 
 def set_home(tx: Tx, source: Source, *, by: PersonId) -> Address:
     """Make the chat of ``source`` its platform's home channel, and return its address."""
+    source = source.lasting
     address = Address.of(source)
     homes.set_home(tx, homes.Home(address, source.chat_name), set_by=by)
     feed.add_personal_event(tx, by, "home")

@@ -45,7 +45,10 @@ def open_session(
     key: SessionKey | None = None,
     handed: Handed = NOTHING,
 ) -> SessionId:
-    """Open a session at ``source`` for ``owner``; with a key it becomes that surface's current one."""
+    """Open a session at ``source`` for ``owner``; with a key it becomes that surface's current one.
+
+    What comes of it when a passing place is gone, as the end of a background process, is said at the terminal.
+    """
     session_id = SessionId(ids.session_id(tx.now))
     audience_id = handed.audience_id
     if audience_id is None:
@@ -54,7 +57,7 @@ def open_session(
     sessions.add_session(
         tx,
         id=session_id,
-        source=source,
+        source=source.lasting,
         owner_id=owner.id,
         audience_id=audience_id,
         profile=handed.profile,

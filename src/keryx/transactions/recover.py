@@ -1,4 +1,4 @@
-"""Take up what a crash left: turns without a holder, deliveries without a sender.
+"""Take up what a crash left: turns without a holder, deliveries without a sender, places without anybody.
 
 Runs at start and now and then; several gateways may run it at once. A call takes up a bounded batch: the caller goes
 on until nothing is found.
@@ -23,6 +23,7 @@ from keryx.transactions.fail_turn import (
     roll_back_turn,
     stop_turn,
 )
+from keryx.transactions.leave_place import leave_places
 
 BATCH = 20
 HOLDER = "recover"
@@ -35,20 +36,26 @@ class Recovered:
 
     turns: int
     deliveries: int
+    places: int = 0
+    """Those that were there for one answer, and are left now."""
 
     def __bool__(self) -> bool:
         """Whether there may be more."""
-        return bool(self.turns or self.deliveries)
+        return bool(self.turns or self.deliveries or self.places)
 
 
-def recover(tx: Tx, *, ids: Ids, deduplicating: frozenset[str] = frozenset()) -> Recovered:
+def recover(
+    tx: Tx, *, ids: Ids, profile: str = "main", deduplicating: frozenset[str] = frozenset()
+) -> Recovered:
     """Take up a batch of what a crash left; ``deduplicating`` platforms show a message sent twice only once."""
+    # First: what the dead one asked is answered elsewhere, and what it may have shown is shown nowhere again.
+    places = leave_places(tx, profile=profile, limit=BATCH)
     taken_up = sum(_take_up(tx, orphan, ids=ids) for orphan in turns.list_orphans(tx, limit=BATCH))
     settled = sum(
         settle(tx, stuck, Unknown(), deduplicates=stuck.platform in deduplicating)
         for stuck in outbox.list_stuck(tx, limit=BATCH)
     )
-    return Recovered(turns=taken_up, deliveries=settled)
+    return Recovered(turns=taken_up, deliveries=settled, places=places)
 
 
 def _take_up(tx: Tx, orphan: turns.Turn, *, ids: Ids) -> bool:

@@ -34,6 +34,7 @@ from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     NeedsAnswer,
+    decline,
     say,
     shortly,
 )
@@ -47,12 +48,12 @@ def run_command(tx: Tx, parsed: ParsedCommand, *, context: CommandContext) -> Co
     """Carry out a command, or say why not."""
     grants = access.list_grants(tx)
     if not _may_use(parsed.command, context, grants):
-        return say(context, f"/{parsed.name} is not for you here.")
+        return decline(context, f"/{parsed.name} is not for you here.")
     try:
         return _HANDLERS[parsed.name](tx, context, parsed.arguments)
     except (InvalidValue, NotAllowed, NotFound, SessionBusy) as error:
         # Handlers find out before they write, so there is nothing to take back.
-        return say(context, str(error))
+        return decline(context, str(error))
 
 
 def show_help(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:

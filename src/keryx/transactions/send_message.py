@@ -11,7 +11,9 @@ from keryx.domain.message import TextPart
 from keryx.domain.route import (
     Address,
     LocalFile,
+    Route,
     SplitChat,
+    ToChat,
     parse_route,
     resolve_route,
     split_at_first_colon,
@@ -79,7 +81,8 @@ def send_message(
 def _known(tx: Tx, here: Source, *, person_id: int, to_others: bool) -> dict[tuple[str, str], Source]:
     """Return the chats that may be sent to, by platform and id; of several accounts the one that was spoken to last."""
     places = keys.list_places(tx) if to_others else keys.list_own_places(tx, person_id)
-    return {(place.platform, place.chat_id): place for place in [*places, here]}
+    lasting = [place.lasting for place in [*places, here]]
+    return {(place.platform, place.chat_id): place for place in lasting}
 
 
 def _resolve(
@@ -93,21 +96,17 @@ def _resolve(
         platform: _splitter(chats[platform], letter.splitters.get(platform, split_at_first_colon))
         for platform in chats
     }
-    parsed = parse_route(letter.route, splitters=splitters, chats=chats)
-    found = resolve_route(
-        parsed,
-        origin=here,
-        homes=channels,
-        first_accounts={
-            platform: source.account for (platform, _), source in known.items() if source.account
-        },
-    )
+    found: list[Address | LocalFile] = []
+    for target in parse_route(letter.route, splitters=splitters, chats=chats).targets:
+        # A chat is reached through the account it was spoken to, whichever is spoken to here.
+        through = known[target.platform, target.chat_id] if isinstance(target, ToChat) else here
+        found += resolve_route(Route(targets=(target,)), origin=through, homes=channels, first_accounts={})
     for place in found:
         if isinstance(place, LocalFile) and place.instead_of is not None:
             raise InvalidValue(
                 f"route {place.instead_of!r}: there is no home channel; name a chat, or let /sethome make one there"
             )
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _splitter(chats: Mapping[str, str], split: SplitChat) -> SplitChat:

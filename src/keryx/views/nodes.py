@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 from keryx.store.database import ReadTx
 from keryx.store.tables import malformed, nodes, people
-from keryx.store.tables.nodes import HeldAccount, Node
+from keryx.store.tables.nodes import HeldAccount, HeldSession, Node
 
-__all__ = ["HeldAccount", "Node", "Nodes", "has_gateway", "show_nodes"]
+__all__ = ["HeldAccount", "HeldSession", "Node", "Nodes", "has_gateway", "show_nodes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Every process that works on the store, the accounts they hold, and how many turns each runs."""
+    """Every process that works on the store, the accounts they hold, and the sessions whose turns they run."""
 
     nodes: tuple[Node, ...]
     accounts: tuple[HeldAccount, ...]
-    turns: dict[str, int]
+    turns: tuple[HeldSession, ...]
     malformed: int
     """Updates that could not be read so far."""
 
@@ -25,17 +25,15 @@ def show_nodes(tx: ReadTx) -> Nodes:
     return Nodes(
         nodes=tuple(nodes.list_nodes(tx)),
         accounts=tuple(nodes.list_connectors(tx)),
-        turns=nodes.count_turns(tx),
+        turns=tuple(nodes.list_turns(tx)),
         malformed=malformed.count(tx),
     )
 
 
 def list_platforms(tx: ReadTx) -> list[str]:
     """Return the accounts that are connected now, as people name them."""
-    return [
-        each.platform if not each.account else f"{each.platform} ({each.account})"
-        for each in nodes.list_connectors(tx)
-    ]
+    named = (each.platform if each.is_passing else each.name for each in nodes.list_connectors(tx))
+    return list(dict.fromkeys(named))
 
 
 def may_hear_troubles(tx: ReadTx, *, person_id: int, audience_id: int | None) -> bool:

@@ -16,7 +16,7 @@ from keryx.domain.turn import TurnId, TurnState, gives_way
 from keryx.store.database import ReadTx
 from keryx.store.tables import approvals, inbox, keys, nodes, people, said, sessions, turns
 from keryx.store.tables.approvals import OpenQuestion
-from keryx.store.tables.said import Heard, Spoken
+from keryx.store.tables.said import Heard, SaidElsewhere, Spoken
 from keryx.views.turn import said_so_far
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Look",
     "OpenQuestion",
     "Place",
+    "SaidElsewhere",
     "Since",
     "Spoken",
     "find_end",
@@ -36,7 +37,6 @@ __all__ = [
     "is_due",
     "list_holders",
     "look",
-    "opened_at",
     "start",
 ]
 
@@ -66,8 +66,8 @@ class Since:
     """The number of the newest delivery at the last look."""
     seen: frozenset[int] = frozenset()
     """Deliveries that it has shown, or that were finished before it began."""
-    heard: tuple[str, int] | None = None
-    """The session it shows, and the last thing said there that it knows of."""
+    heard: tuple[str, int, int] | None = None
+    """The session it shows, and the last thing said there and the last turn ended there that it knows of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,8 @@ class Look:
     """To look from next time, once everything here is shown."""
     spoken: tuple[Spoken, ...]
     heard: tuple[Heard, ...]
+    elsewhere: tuple[SaidElsewhere, ...]
+    """What the session's turns answered on other surfaces, and not here."""
     turn: HeldTurn | None
     queued: int
     """Messages that wait for their turn."""
@@ -148,7 +150,7 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
     recent = said.list_after(tx, address, after=since.after - BACK, limit=ROWS_MAX)
     spoken = {each.id: each for each in (*unfinished, *recent) if each.id not in since.seen}
     session_id = _find_session(tx, place)
-    heard, heard_up_to = _hear(tx, session_id, since)
+    heard, elsewhere, heard_up_to = _hear(tx, session_id, since, address=address)
     turn = None if session_id is None else turns.find_live_turn(tx, session_id)
     waiting = [] if session_id is None else said.list_waiting(tx, session_id)
     return Look(
@@ -156,6 +158,7 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
         since=Since(after=newest, seen=since.seen, heard=heard_up_to),
         spoken=tuple(spoken[number] for number in sorted(spoken)),
         heard=heard,
+        elsewhere=elsewhere,
         # What Keryx does by itself is nobody's business, and nobody waits for it.
         turn=None if turn is None or gives_way(turn.purpose) else _held(tx, turn),
         queued=sum(each.kind != "command" and not each.is_own for each in waiting),
@@ -207,11 +210,6 @@ def find_name(tx: ReadTx, session_id: str) -> str | None:
     return sessions.get_session(tx, session_id).title
 
 
-def opened_at(tx: ReadTx, session_id: str, place: Place) -> bool:
-    """Say whether a session was opened at this place, and not brought here."""
-    return Address.of(sessions.get_session(tx, session_id).source) == place.address
-
-
 def list_holders(tx: ReadTx, place: Place) -> list[Holder]:
     """Return the terminals that hold the account of a place, or the turn of its conversation."""
     held: list[Holder] = []
@@ -256,16 +254,19 @@ def _find_session(tx: ReadTx, place: Place) -> str | None:
 
 
 def _hear(
-    tx: ReadTx, session_id: str | None, since: Since
-) -> tuple[tuple[Heard, ...], tuple[str, int] | None]:
+    tx: ReadTx, session_id: str | None, since: Since, *, address: str
+) -> tuple[tuple[Heard, ...], tuple[SaidElsewhere, ...], tuple[str, int, int] | None]:
     """Return what is new in the session, and up to where; in one that was just entered, nothing is."""
     if session_id is None:
-        return (), None
+        return (), (), None
+    ended = said.newest_ended(tx, session_id)
     if since.heard is None or since.heard[0] != session_id:
-        return (), (session_id, said.newest_heard(tx, session_id))
-    # Items of one session are added under its lock, so their numbers rise as they are committed.
-    heard = tuple(said.list_heard(tx, session_id, after=since.heard[1], limit=ROWS_MAX))
-    return heard, (session_id, heard[-1].id if heard else since.heard[1])
+        return (), (), (session_id, said.newest_heard(tx, session_id), ended)
+    _session, last_heard, last_ended = since.heard
+    # Items and turns of one session are added under its lock, so their numbers rise as they are committed.
+    heard = tuple(said.list_heard(tx, session_id, after=last_heard, limit=ROWS_MAX))
+    elsewhere = said.list_elsewhere(tx, session_id, address=address, after=last_ended, limit=ROWS_MAX)
+    return heard, tuple(elsewhere), (session_id, heard[-1].id if heard else last_heard, ended)
 
 
 def _held(tx: ReadTx, turn: turns.Turn) -> HeldTurn:

@@ -2,7 +2,7 @@
 
 from keryx.domain.session import SessionId
 from keryx.store.database import ReadTx
-from keryx.store.tables import inbox, outbox, turns
+from keryx.store.tables import inbox, leases, outbox, turns
 
 __all__ = ["is_due", "is_left_behind", "list_ready"]
 
@@ -34,7 +34,9 @@ def list_ready(tx: ReadTx, *, session_id: SessionId | None = None, limit: int = 
 
 def is_left_behind(tx: ReadTx) -> bool:
     """Say whether a crash left something to take up."""
-    return bool(turns.list_orphans(tx, limit=1) or outbox.list_stuck(tx, limit=1))
+    return bool(
+        turns.list_orphans(tx, limit=1) or outbox.list_stuck(tx, limit=1) or leases.list_left(tx, limit=1)
+    )
 
 
 def is_due(tx: ReadTx, *, platform: str, account: str) -> bool:

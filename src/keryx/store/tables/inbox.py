@@ -234,3 +234,19 @@ def finish(tx: Tx, inbox_id: int, *, fate: Fate, note: str | None = None) -> Non
     """Give an item its fate; a second one changes nothing."""
     state = "dead" if fate == "failed" else "done"
     tx.run("inbox.finish", inbox_id=inbox_id, state=state, fate=fate, fate_note=clean_text(note))
+
+
+def list_sessions_of(tx: ReadTx, source: Source) -> list[str]:
+    """Return the sessions that the account of a place said something to."""
+    rows = tx.rows("inbox.list_sessions_of", platform=source.platform, account=source.account or "")
+    return [session_id for (session_id,) in rows]
+
+
+def move(tx: Tx, session_id: str, *, source: Source, to: Source) -> None:
+    """Let what a place said to a session, and has no fate, be answered at another."""
+    tx.run(
+        "inbox.move",
+        session_id=session_id,
+        source=to_json(source.to_dict()),
+        to_source=to_json(to.to_dict()),
+    )

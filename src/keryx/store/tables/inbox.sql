@@ -121,3 +121,12 @@ SELECT
 FROM below b JOIN inbox i ON i.session_id = b.session_id
 WHERE i.state IN ('ready', 'claimed') AND i.platform = 'delegation'
 ORDER BY i.session_id, i.id
+
+-- name: inbox.list_sessions_of
+-- The sessions that an account said something to, in the order in which sessions are locked.
+SELECT DISTINCT session_id FROM inbox WHERE platform = :platform AND account = :account ORDER BY session_id
+
+-- name: inbox.move
+-- What has no fate yet is answered elsewhere than where it was said.
+UPDATE inbox SET source = :to_source
+WHERE session_id = :session_id AND state IN ('ready', 'claimed') AND source = :source

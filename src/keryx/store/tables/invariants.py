@@ -33,6 +33,7 @@ CHECKS: Final[dict[str, tuple[Rule, str]]] = {
     "invariants.replied_twice": ("I2", "a turn replied twice to {}"),
     "invariants.half_sent": ("I2", "delivery {} is in no state a delivery can be in"),
     "invariants.sent_side_by_side": ("I2", "two deliveries are being sent to {}"),
+    "invariants.unheard": ("I1", "delivery {} waits for somebody who is gone"),
     "invariants.out_of_order": ("I3", "turn {} replied after the reply to a later message"),
     "invariants.crossed_keys": ("I4", "key {} shows what was said to others, or what was deleted"),
     "invariants.crossed_replies": ("I4", "delivery {} goes to others than those it was said to"),

@@ -68,6 +68,13 @@ GROUP BY address
 HAVING COUNT(*) > 1
 LIMIT :limit
 
+-- name: invariants.unheard
+-- Deliveries that are to be said where nobody will ever be again.
+SELECT o.session_id, CAST(o.id AS TEXT) FROM outbox o
+WHERE o.state IN ('ready', 'sending') AND o.platform = 'local' AND o.account LIKE 'print-%'
+  AND NOT EXISTS (SELECT 1 FROM connector_leases l WHERE l.platform = o.platform AND l.account = o.account)
+LIMIT :limit
+
 -- name: invariants.out_of_order
 -- Turns whose reply came after the reply to a later message of the same session.
 WITH answered AS (

@@ -60,6 +60,11 @@ def remove_keys(tx: Tx, session_id: str) -> None:
     tx.run("keys.remove_of_session", session_id=session_id)
 
 
+def remove_key(tx: Tx, key: SessionKey) -> None:
+    """Forget a key."""
+    tx.run("keys.remove", key=key)
+
+
 def list_places(tx: ReadTx) -> list[Source]:
     """Return every chat that somebody spoke in, oldest first."""
     return [Source.from_dict(from_json(source)) for (source,) in tx.rows("keys.list_places")]

@@ -23,6 +23,10 @@ SELECT key, session_id, source, audience_id, since_at FROM session_keys WHERE se
 -- No surface shows the session any more.
 DELETE FROM session_keys WHERE session_id = :session_id
 
+-- name: keys.remove
+-- Nobody speaks there any more.
+DELETE FROM session_keys WHERE key = :key
+
 -- name: keys.list_places
 -- Every chat that somebody spoke in, oldest first; what a schedule runs in is no chat.
 SELECT k.source FROM session_keys k JOIN sessions s ON s.id = k.session_id

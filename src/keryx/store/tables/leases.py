@@ -88,3 +88,13 @@ def free_holder(tx: Tx, holder: str) -> None:
     """End the time of everything a dead process held; epochs stay, so that a late word of it is still refused."""
     tx.run("leases.free_sessions", holder=holder)
     tx.run("leases.free_connectors", holder=holder)
+
+
+def list_left(tx: ReadTx, *, limit: int) -> list[str]:
+    """Return the accounts of passing places that nobody holds any more."""
+    return [account for (account,) in tx.rows("leases.list_left", limit=limit)]
+
+
+def drop_left(tx: Tx, account: str) -> bool:
+    """Forget the account of a passing place; False when somebody else did, or its holder came back."""
+    return tx.run("leases.drop_left", account=account) == 1

@@ -68,3 +68,14 @@ WHERE lease_holder = :holder AND id IN (SELECT t.session_id FROM turns t WHERE t
 -- name: leases.free_connectors
 -- The accounts of a holder that is dead.
 UPDATE connector_leases SET expires_at = :lease_now WHERE holder = :holder AND expires_at > :lease_now
+
+-- name: leases.list_left
+-- Places for one answer that nobody holds any more.
+SELECT account FROM connector_leases
+WHERE platform = 'local' AND account LIKE 'print-%' AND (expires_at <= :lease_now OR boot_id <> :boot_id)
+ORDER BY account LIMIT :limit
+
+-- name: leases.drop_left
+-- Forgotten, unless somebody is there again.
+DELETE FROM connector_leases
+WHERE platform = 'local' AND account = :account AND (expires_at <= :lease_now OR boot_id <> :boot_id)

@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from keryx.clock import HOUR, Micros
 from keryx.domain.lease import LEASE_TIME
+from keryx.domain.source import PASSING
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
 
@@ -31,6 +32,23 @@ class HeldAccount(NamedTuple):
     platform: str
     account: str
     holder: str
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether it is there for one answer."""
+        return self.platform == "local" and self.account.startswith(PASSING)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.platform} ({self.account})" if self.account else self.platform
+
+
+class HeldSession(NamedTuple):
+    """A session and who runs its turn."""
+
+    holder: str
+    session_id: str
 
 
 def enter(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, version: str) -> None:
@@ -67,6 +85,6 @@ def list_connectors(tx: ReadTx) -> list[HeldAccount]:
     return [HeldAccount._make(row) for row in tx.rows("nodes.list_connectors")]
 
 
-def count_turns(tx: ReadTx) -> dict[str, int]:
-    """Return how many turns each holder runs."""
-    return dict(tx.rows("nodes.count_turns"))
+def list_turns(tx: ReadTx) -> list[HeldSession]:
+    """Return in which sessions turns run, and by whose hand."""
+    return [HeldSession._make(row) for row in tx.rows("nodes.list_turns")]

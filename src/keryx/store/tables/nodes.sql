@@ -28,9 +28,9 @@ SELECT platform, account, holder FROM connector_leases
 WHERE expires_at > :lease_now AND boot_id = :boot_id
 ORDER BY platform, account
 
--- name: nodes.count_turns
--- How many turns each holder runs; found by the index on live turns.
-SELECT t.holder, COUNT(*) FROM turns t JOIN sessions s ON s.id = t.session_id
+-- name: nodes.list_turns
+-- In which sessions each holder runs a turn; found by the index on live turns.
+SELECT t.holder, t.session_id FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.state IN ('running', 'waiting') AND t.state = 'running' AND s.lease_holder = t.holder AND s.lease_epoch = t.epoch
   AND s.lease_expires_at > :lease_now AND s.lease_boot_id = :boot_id
-GROUP BY t.holder ORDER BY t.holder
+ORDER BY t.holder, t.session_id

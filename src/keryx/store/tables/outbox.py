@@ -201,3 +201,11 @@ def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     assert row is not None
     count: int = row[0]
     return count
+
+
+def end_unsent(tx: Tx, address: Address, *, error: str) -> list[tuple[int, str | None]]:
+    """End everything that is still to be said at an address, and return its numbers and sessions."""
+    return [
+        (number, session_id)
+        for number, session_id in tx.rows("outbox.end_unsent", address=str(address), error=error)
+    ]

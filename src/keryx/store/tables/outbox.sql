@@ -132,3 +132,12 @@ SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 's
 -- name: outbox.find_of_key
 -- Whether a turn has something to say under a key.
 SELECT 1 FROM outbox WHERE turn_id = :turn_id AND idempotency_key = :idempotency_key LIMIT 1
+
+-- name: outbox.end_unsent
+-- Nobody will ever say it: whoever was to is gone, perhaps in the middle of it.
+UPDATE outbox SET
+    state = CASE WHEN state = 'sending' THEN 'unknown' ELSE 'dead' END,
+    attempts = CASE WHEN attempts = 0 THEN 1 ELSE attempts END,
+    error = :error, claimed_by = NULL, claim_epoch = NULL, ended_at = :now
+WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL
+RETURNING id, session_id

@@ -56,6 +56,24 @@ class Heard(NamedTuple):
         return decode_parts(self.body)
 
 
+class SaidElsewhere(NamedTuple):
+    """What a turn of a session said where a terminal does not look, in the order of its columns."""
+
+    turn_id: int
+    body: str
+    created_at: Micros
+
+    @property
+    def id(self) -> int:
+        """By what it is put into order."""
+        return self.turn_id
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What it says."""
+        return decode_parts(self.body)
+
+
 class Sender(NamedTuple):
     """Who has an account."""
 
@@ -102,6 +120,20 @@ def list_heard(tx: ReadTx, session_id: str, *, after: int, limit: int) -> list[H
     """Return what people said to a session after a number, oldest first."""
     rows = tx.rows("said.list_heard", session_id=session_id, after=after, limit=limit)
     return [Heard._make(row) for row in rows]
+
+
+def newest_ended(tx: ReadTx, session_id: str) -> int:
+    """Return the number of the last turn of a session that has ended; 0 where there is none."""
+    row = tx.row("said.newest_ended", session_id=session_id)
+    return 0 if row is None else row[0]
+
+
+def list_elsewhere(
+    tx: ReadTx, session_id: str, *, address: str, after: int, limit: int
+) -> list[SaidElsewhere]:
+    """Return what a session's turns after a number said at other places than this, oldest first."""
+    rows = tx.rows("said.list_elsewhere", session_id=session_id, address=address, after=after, limit=limit)
+    return [SaidElsewhere._make(row) for row in rows]
 
 
 class WaitingItem(NamedTuple):

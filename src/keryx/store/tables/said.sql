@@ -35,6 +35,20 @@ SELECT parts FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND turn_id = :turn_id AND role = 'assistant'
 ORDER BY seq DESC LIMIT 1
 
+-- name: said.newest_ended
+-- The last turn of a session that has ended: found from the end, where at most one still lives.
+SELECT id FROM turns WHERE session_id = :session_id AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1
+
+-- name: said.list_elsewhere
+-- What a session's turns after one said at other places and not at this one, oldest first; at several, it is the first.
+SELECT o.turn_id, o.parts, o.created_at
+FROM turns t JOIN outbox o ON o.turn_id = t.id
+WHERE t.session_id = :session_id AND t.id > :after AND t.ended_at IS NOT NULL
+  AND o.id = (SELECT MIN(e.id) FROM outbox e WHERE e.turn_id = t.id AND e.kind IN ('reply', 'scheduled'))
+  AND NOT EXISTS (SELECT 1 FROM outbox h
+                  WHERE h.turn_id = t.id AND h.address = :address AND h.kind IN ('reply', 'scheduled', 'copy'))
+ORDER BY t.id LIMIT :limit
+
 -- name: said.find_sender
 -- Who sends through an account now.
 SELECT holder, epoch FROM connector_leases

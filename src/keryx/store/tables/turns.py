@@ -179,6 +179,16 @@ def take_over(tx: Tx, turn_id: int, lease: Lease) -> None:
     tx.run("turns.take_over", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
 
 
+def move(tx: Tx, session_id: str, *, origin: Source, to: Source) -> None:
+    """Let a session's turn that has not ended answer at another place than this."""
+    tx.run(
+        "turns.move",
+        session_id=session_id,
+        origin=to_json(origin.to_dict()),
+        to_origin=to_json(to.to_dict()),
+    )
+
+
 def set_origin(tx: Tx, turn_id: int, *, origin: Source, person_id: int | None) -> None:
     """Note whom a turn answers last, and where."""
     tx.run("turns.set_origin", turn_id=turn_id, origin=to_json(origin.to_dict()), person_id=person_id)

@@ -109,6 +109,11 @@ UPDATE turns SET holder = :holder, epoch = :epoch WHERE id = :turn_id AND state 
 -- Whom the turn answers last, and where.
 UPDATE turns SET origin = :origin, person_id = :person_id WHERE id = :turn_id
 
+-- name: turns.move
+-- What has not ended is answered elsewhere than where it was asked.
+UPDATE turns SET origin = :to_origin
+WHERE session_id = :session_id AND state IN ('running', 'waiting') AND origin = :origin
+
 -- name: turns.end
 -- The turn is over for good.
 UPDATE turns SET state = :state, reason = :reason, ended_at = :now

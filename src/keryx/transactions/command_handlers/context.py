@@ -56,6 +56,15 @@ class CommandOutcome:
     session_id: SessionId
     reply: str | None = None
     needs_answer: NeedsAnswer | None = None
+    is_declined: bool = False
+    """Whether nothing was done; the reply says why."""
+    queued: int | None = None
+    """What waits for its turn because of it, whose answer is the command's."""
+
+
+def decline(context: CommandContext, reply: str) -> CommandOutcome:
+    """Return an outcome that says why nothing was done."""
+    return CommandOutcome(session_id=context.session_id, reply=reply, is_declined=True)
 
 
 def say(context: CommandContext, reply: str, *, session_id: SessionId | None = None) -> CommandOutcome:

@@ -5,7 +5,14 @@ from keryx.domain.title import titled
 from keryx.store.database import Tx
 from keryx.store.tables import standing
 from keryx.transactions.branch_session import fork
-from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ago, say, shortly
+from keryx.transactions.command_handlers.context import (
+    CommandContext,
+    CommandOutcome,
+    ago,
+    decline,
+    say,
+    shortly,
+)
 from keryx.transactions.resume_session import (
     Switched,
     SwitchRefusal,
@@ -61,7 +68,7 @@ def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
     """Go on with an earlier conversation: the last one, or one by number, name or id."""
     found = _choose(tx, context, arguments)
     if isinstance(found, str):
-        return say(context, found)
+        return decline(context, found)
     return _switched(
         context, resume(tx, context.surface, found.id), f"Going on with {shortly(found.name)!r}."
     )
@@ -73,7 +80,7 @@ def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
         return say(context, "Say which: /attach <number, name or id>. /sessions lists them.")
     found = _choose(tx, context, arguments)
     if isinstance(found, str):
-        return say(context, found)
+        return decline(context, found)
     joined = f"This chat is now part of {shortly(found.name)!r}. /detach ends that."
     return _switched(context, attach(tx, context.surface, found.id), joined)
 
@@ -93,7 +100,7 @@ def fork_conversation(tx: Tx, context: CommandContext, _arguments: str) -> Comma
 
 def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply: str) -> CommandOutcome:
     if isinstance(outcome, SwitchRefused):
-        return say(context, _REFUSALS[outcome.reason])
+        return decline(context, _REFUSALS[outcome.reason])
     return say(context, reply, session_id=outcome.session_id)
 
 

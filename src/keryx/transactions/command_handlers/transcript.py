@@ -48,7 +48,7 @@ def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     outcome = retry(tx, context.session_id, person_id=context.person.id, rerun=rerun)
     if isinstance(outcome, NothingToRetry):
         return say(context, "There is nothing to answer again.")
-    return CommandOutcome(session_id=context.session_id)
+    return CommandOutcome(session_id=context.session_id, queued=outcome.inbox_id)
 
 
 def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
@@ -72,9 +72,9 @@ def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
                 source=context.source,
                 ids=context.ids,
             )
-            return (
-                say(context, NOTHING_SAID) if asked is None else CommandOutcome(session_id=context.session_id)
-            )
+            if asked is None:
+                return say(context, NOTHING_SAID)
+            return CommandOutcome(session_id=context.session_id, queued=asked)
 
 
 def stop(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
