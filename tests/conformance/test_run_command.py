@@ -598,11 +598,22 @@ async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Tal
     assert await chat.reply("/pair block owner") == "The owner's own role and access cannot be changed."
     assert (await chat.reply("/pair role ben bo")).startswith("Say who, and as what")
     assert "there is one owner already" in await chat.reply("/pair role ben bo owner")
-    # Who is linked to another is that other.
-    await talk.database.write(
-        lambda tx: access.merge_people(tx, from_person_id=int(number), to_person_id=talk.owner.id)
-    )
-    assert (await chat.reply("/pair people")).splitlines()[0].endswith("owner, owner on signal, telegram")
+
+
+async def test_who_is_linked_to_another_is_shown_as_that_other(chat: Chat, talk: Talk) -> None:
+    for user_id, name in (("1", "Cleo"), ("2", "Ben Bo"), ("3", "Cleo")):
+        await chat.reply(f"/pair approve {(await stranger_asks(talk, user_id, name)).request_no}")
+    _, *listed, _ = (await chat.reply("/pair people")).splitlines()
+    first, ben, second = [int(line.partition(".")[0]) for line in listed]
+
+    def link(tx: Tx) -> None:
+        access.merge_people(tx, from_person_id=first, to_person_id=talk.owner.id)
+        access.merge_people(tx, from_person_id=ben, to_person_id=second)
+
+    await talk.database.write(link)
+    owner, cleo, _ = (await chat.reply("/pair people")).splitlines()
+    assert owner.endswith(". owner, owner on signal, telegram")
+    assert cleo == f"{second}. Cleo, member on signal"
     assert (await chat.reply("/pair block cleo")).startswith("Cleo is not listened to any more.")
 
 

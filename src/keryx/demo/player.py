@@ -107,10 +107,11 @@ class Player:
         await self.database.write(take)
 
     async def disconnect(self) -> None:
-        """Leave the accounts to whoever comes next."""
+        """Deliver what is left, and leave the accounts to whoever comes next."""
 
         def release(tx: Tx) -> None:
-            for connector in self.connectors.values():
+            for platform, connector in self.connectors.items():
+                self._deliver(tx, platform, None)
                 release_connector(tx, connector)
 
         await self.database.write(release)
