@@ -161,6 +161,24 @@ async def test_ctrl_c_stops_the_answer_and_what_waits_is_answered(
         await at.leave()
 
 
+async def test_the_words_of_an_unfinished_paragraph_are_seen_and_stand_there_once(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("tell me")
+        await at.person.sees("He spoke")
+        # What is typed and sent meanwhile leaves nothing of it behind.
+        at.person.enter("next")
+        await at.person.sees("1 waiting")
+        await at.person.sees("He spoke")
+        gate.touch()
+        await at.person.sees("He spoke to kings.")
+        await at.person.sees("You said: next")
+        assert at.person.text.count("He spoke") == 1
+        await at.leave()
+
+
 async def test_a_conversation_left_behind_is_still_answered(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +222,7 @@ async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_s
     try:
         async with sitting(make_desk(store), Guide(), monkeypatch) as at:
             at.person.enter("tell me")
-            await at.person.sees("Once there was a herald.")
+            await at.person.sees("He spoke")
             await accept(store, "/attach tell me")
             await accept(store, "hello from the browser")
             await at.person.sees("hello from the browser")

@@ -75,11 +75,11 @@ async def chat(
     room = Room(desk, screen)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     keyboard: Input = (
-        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt)
+        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt, above=room.draw)
         if at_terminal
         else Lines()
     )
-    screen.write_with(keyboard.write)
+    screen.write_with(keyboard.write, redraw=keyboard.redraw)
     adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
     with _keys(room) if at_terminal else nullcontext():
         async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
@@ -205,6 +205,10 @@ class Room:
             return f" {offer(seen.turn.question)}{queued}"
         return f" Writing …{queued} · Ctrl-C stops"
 
+    def draw(self, columns: int, rows: int) -> list[str]:
+        """Return what is not finished, in lines for the screen."""
+        return self.screen.draw(self._speech.unfinished, columns=columns, rows=rows)
+
     async def watch(self, presence: Presence, keyboard: Input) -> None:
         """Show what is news, and have done what is to be done, until everything is at rest after leaving."""
         database = self._desk.database
@@ -219,6 +223,7 @@ class Room:
                 await self._desk.pace.sleep(LOOK_SECONDS)
                 continue
             keyboard.refresh()
+            keyboard.redraw()
             if self.is_leaving and self._may_leave(seen, presence, keyboard):
                 return
             await self._wait(since)
@@ -361,3 +366,4 @@ class Room:
                 delta = await deltas.get()
                 if delta.kind == "text":
                     self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
+                    self.screen.redraw()

@@ -1,5 +1,7 @@
 """What a terminal looks like: answers as Markdown, everything else in a line or two; plain text where there is none.
 
+What is finished is written once and stays; what is not is drawn below it for as long as it grows.
+
 Everything said is somebody's text: none of it is read as markup of the terminal's own, and no control character in it
 reaches the terminal.
 """
@@ -11,6 +13,8 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.text import Text
+
+from keryx.cli.chat_speech import last_lines
 
 _FENCE: Final = re.compile(
     r"( {0,3}(?:`{3,}|~{3,}).*?(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
@@ -36,10 +40,25 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._write: Callable[[str], None] | None = None
+        self._redraw: Callable[[], None] | None = None
 
-    def write_with(self, write: Callable[[str], None]) -> None:
+    def write_with(self, write: Callable[[str], None], *, redraw: Callable[[], None]) -> None:
         """Let somebody else write what is shown: who reads the keyboard knows where it may stand."""
-        self._write = write
+        self._write, self._redraw = write, redraw
+
+    def redraw(self) -> None:
+        """Let what is not finished be drawn as it is now."""
+        if self._redraw is not None:
+            self._redraw()
+
+    def draw(self, text: str, *, columns: int, rows: int) -> list[str]:
+        """Return the last lines of an answer's unfinished piece, at most ``rows``, as ``answer`` would show them."""
+        if not text.strip() or rows < 2:
+            return []
+        piece = Markdown(keep_breaks(harmless(last_lines(text, rows))), hyperlinks=False)
+        with self._console.capture() as drawn:
+            self._console.print(piece, "", sep="\n", width=columns)
+        return drawn.get().splitlines()[-rows:]
 
     def greet(self, who: str) -> None:
         """Say who answers and what to do, in two lines."""
