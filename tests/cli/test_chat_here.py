@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from keryx.platforms.adapter import Outgoing, TextPiece
 from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox
+from keryx.tools.tool import Tool, Toolbox
 from keryx.transactions.accept_message import accept_message
 from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.deliveries import claim_deliveries, take_connector
@@ -77,6 +77,7 @@ async def sitting(
     *,
     resume: str | None = None,
     history: Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncIterator[Sitting]:
     master, slave = open_terminal()
     monkeypatch.setenv("TERM", "xterm")
@@ -89,7 +90,7 @@ async def sitting(
         patched.setattr("sys.stdin", keyboard)
         patched.setattr("sys.stdout", screen)
         person = Person(master)
-        toolbox = Toolbox(state_tools(desk.database))
+        toolbox = Toolbox([*state_tools(desk.database), *tools])
         chatting = asyncio.create_task(
             chat(desk, agent, toolbox, who="Somebody", resume=resume, history=history)
         )

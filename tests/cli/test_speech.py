@@ -85,6 +85,17 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
     assert speech.turn_id is None
 
 
+def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.step(1, "I look.")
+    speech.so_far(1, "I s")
+    speech.step(1, "I see.")
+    speech.add(1, offset=0, text="heard so")
+    speech.step(1, "stored otherwise")
+    assert shown == ["I look.", "I see.", "heard so"]
+
+
 def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)

@@ -91,6 +91,9 @@ class Stage(Protocol):
     async def think(self, text: str) -> None:
         """Show a piece of what is thought before the answer."""
 
+    async def show_call(self, text: str) -> None:
+        """Show in a line what the agent does itself; ``act`` keeps it when it is done."""
+
     async def note_model(self, asked: Asked) -> None:
         """Keep which model the turn asked, and with what; the last one counts."""
 

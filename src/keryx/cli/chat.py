@@ -21,7 +21,7 @@ from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
 from keryx.cli.chat_presence import Presence, TerminalAdapter
 from keryx.cli.chat_question import answer_for, ask, offer
 from keryx.cli.chat_screen import Screen
-from keryx.cli.chat_speech import Speech
+from keryx.cli.chat_turn import TurnShow
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
@@ -75,7 +75,7 @@ async def chat(
     room = Room(desk, screen)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     keyboard: Input = (
-        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt, above=room.draw)
+        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt, above=room.turn.draw)
         if at_terminal
         else Lines()
     )
@@ -144,7 +144,8 @@ class Room:
         self.screen = screen
         self.place = Place(source=LOCAL_CLI, settings=desk.settings)
         self.is_leaving = False
-        self._speech = Speech(screen.answer)
+        self.turn = TurnShow(screen)
+        self._speech = self.turn.speech
         self._since = Since(after=0)
         self._seen: set[int] = set()
         self._look: Look | None = None
@@ -203,11 +204,7 @@ class Room:
             return f" Waiting{queued}"
         if seen.turn.state == "waiting":
             return f" {offer(seen.turn.question)}{queued}"
-        return f" Writing …{queued} · Ctrl-C stops"
-
-    def draw(self, columns: int, rows: int) -> list[str]:
-        """Return what is not finished, in lines for the screen."""
-        return self.screen.draw(self._speech.unfinished, columns=columns, rows=rows)
+        return f" {self.turn.doing(seen.turn)}{queued} · Ctrl-C stops"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
         """Show what is news, and have done what is to be done, until everything is at rest after leaving."""
@@ -285,6 +282,7 @@ class Room:
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
             self._listen_to(seen.session_id)
+        self.turn.see(seen)
         news: list[tuple[int, int, Heard | Spoken]] = [
             *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
             # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
@@ -363,7 +361,5 @@ class Room:
     async def _listen(self, session_id: str) -> None:
         async with self._desk.live.watch(session_id) as deltas:
             while True:
-                delta = await deltas.get()
-                if delta.kind == "text":
-                    self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
-                    self.screen.redraw()
+                self.turn.hear(await deltas.get())
+                self.screen.redraw()

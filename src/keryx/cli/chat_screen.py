@@ -7,7 +7,7 @@ reaches the terminal.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -51,13 +51,19 @@ class Screen:
         if self._redraw is not None:
             self._redraw()
 
-    def draw(self, text: str, *, columns: int, rows: int) -> list[str]:
-        """Return the last lines of an answer's unfinished piece, at most ``rows``, as ``answer`` would show them."""
-        if not text.strip() or rows < 2:
+    def draw(self, text: str, calls: Sequence[str], *, columns: int, rows: int) -> list[str]:
+        """Return the last lines, at most ``rows``, of an answer's unfinished piece and of the calls that run.
+
+        They look as ``answer`` and ``call`` show them when they are over.
+        """
+        if rows < 1:
             return []
-        piece = Markdown(keep_breaks(harmless(last_lines(text, rows))), hyperlinks=False)
         with self._console.capture() as drawn:
-            self._console.print(piece, "", sep="\n", width=columns)
+            if text.strip():
+                piece = Markdown(keep_breaks(harmless(last_lines(text, rows))), hyperlinks=False)
+                self._console.print(piece, "", sep="\n", width=columns)
+            for call in calls[-rows:]:
+                self._console.print(_call_line(call, "…", columns), width=columns)
         return drawn.get().splitlines()[-rows:]
 
     def greet(self, who: str) -> None:
@@ -72,6 +78,11 @@ class Screen:
             self._line(text)
             return
         self._print(Markdown(keep_breaks(harmless(text)), hyperlinks=False), "")
+
+    def call(self, what: str, end: str) -> None:
+        """Show in a line what was called and how that ended; only to a person, who may wonder."""
+        if self._console.is_terminal:
+            self._print(_call_line(what, f"({end})" if end else "", self._console.width))
 
     def tell(self, text: str) -> None:
         """Show what Keryx itself says, as it is written."""
@@ -97,3 +108,10 @@ class Screen:
         with self._console.capture() as written:
             self._console.print(*shown, sep="\n", soft_wrap=soft_wrap)
         self._write(written.get())
+
+
+def _call_line(what: str, end: str, columns: int) -> Text:
+    """Return a line that is no wider than the screen, and ends as it should."""
+    line = Text(harmless(what), style="dim", no_wrap=True)
+    line.truncate(max(1, columns - len(end) - 1), overflow="ellipsis")
+    return line.append(f" {end}" if end else "")

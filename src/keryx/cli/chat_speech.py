@@ -105,6 +105,11 @@ class Speech:
             self._begin(turn_id)
         self._grow(text[len(self._text) :])
 
+    def step(self, turn_id: int, text: str) -> None:
+        """Take what a turn said before a call, as it is stored; what was heard otherwise is not said again."""
+        is_heard = turn_id == self._turn_id and not text.startswith(self._text.rstrip())
+        self.end(turn_id, None if is_heard else text)
+
     def end(self, turn_id: int, text: str | None) -> None:
         """Take what a turn said in the end, and show what is not shown of it; None for what was said so far."""
         if turn_id != self._turn_id:

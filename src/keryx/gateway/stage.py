@@ -72,7 +72,7 @@ class TurnStage:
         self._lease = begun.lease
         self.seen: tuple[int, ...] = ()
         """Messages that joined the turn; they count as answered by the next step or answer that commits."""
-        self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
+        self._said: dict[DeltaKind, str] = _nothing_said()
         self._asked: Asked | None = None
         self._kept = 0
         self._kept_at: Micros = desk.clock.monotonic()
@@ -102,6 +102,10 @@ class TurnStage:
         """Show a piece of what is thought."""
         self._show("thinking", text)
 
+    async def show_call(self, text: str) -> None:
+        """Show what the agent does itself."""
+        self._show("call", text)
+
     async def note_model(self, asked: Asked) -> None:
         """Store which model was asked and with what, unless that is stored."""
         if _is_noted(asked, self._asked):
@@ -127,7 +131,7 @@ class TurnStage:
             what="a turn",
         )
         self.seen = ()
-        self._said = {"text": "", "thinking": ""}
+        self._said = _nothing_said()
         self._kept = 0
         calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
         done = await self._carry_out(
@@ -348,6 +352,10 @@ def _failure(tool: Tool, error: Exception) -> str:
         return str(error)
     _log.failed("the tool %s failed", tool.offer.name, error=error)
     return "The tool failed; the log says why."
+
+
+def _nothing_said() -> dict[DeltaKind, str]:
+    return {"text": "", "thinking": "", "call": ""}
 
 
 def _is_noted(asked: Asked, noted: Asked | None) -> bool:

@@ -44,6 +44,7 @@ class Noted:
     joined: tuple[NewMessage, ...] = ()
     said: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
     steps: list[NewMessage] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     told: list[Said] = field(default_factory=list)
@@ -56,6 +57,9 @@ class Noted:
 
     async def think(self, text: str) -> None:
         self.thought.append(text)
+
+    async def show_call(self, text: str) -> None:
+        self.used.append(text)
 
     async def note_model(self, asked: Asked) -> None:
         self.asked.append(asked)

@@ -30,6 +30,9 @@ class Heard:
     async def think(self, text: str) -> None:
         raise AssertionError(text)
 
+    async def show_call(self, text: str) -> None:
+        raise NotImplementedError
+
     async def note_model(self, asked: Asked) -> None:
         raise AssertionError(asked)
 

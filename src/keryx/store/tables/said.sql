@@ -35,6 +35,17 @@ SELECT parts FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND turn_id = :turn_id AND role = 'assistant'
 ORDER BY seq DESC LIMIT 1
 
+-- name: said.list_calls
+-- What a turn calls, after a number among its calls: with the message that made the call, and its result.
+SELECT s.turn_id, s.no, s.call_id, s.session_id, s.call_seq, s.name, s.effect, s.state, s.started_at, s.ended_at,
+       c.created_at, c.parts, r.parts
+FROM steps s
+JOIN turns t ON t.id = s.turn_id
+JOIN messages c ON c.session_id = s.session_id AND c.branch_no = t.branch_no AND c.seq = s.call_seq
+LEFT JOIN messages r ON r.session_id = s.session_id AND r.branch_no = t.branch_no AND r.seq = s.result_seq
+WHERE s.turn_id = :turn_id AND s.no > :after
+ORDER BY s.no
+
 -- name: said.find_sender
 -- Who sends through an account now.
 SELECT holder, epoch FROM connector_leases
