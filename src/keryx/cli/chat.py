@@ -1,18 +1,20 @@
 """The terminal chat: what is typed is accepted like any message, and what the outbox says is shown.
 
 Nothing is done in any other way than through the store, so it works alone, beside a gateway and beside other
-terminals, and a chat that was killed goes on where it was. It tells nothing twice: a delivery is recorded as sent by
-the terminal that holds the account, after it stands on its screen.
+terminals, and a chat that was killed goes on where it was. SIGTERM and SIGHUP end it as leaving does, also where the
+terminal is gone. It tells nothing twice: a delivery is recorded as sent by the terminal that holds the account, after
+it stands on its screen.
 """
 
 import asyncio
+import io
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from rich.console import Console
 
@@ -22,6 +24,7 @@ from keryx.cli.chat_presence import Presence, TerminalAdapter
 from keryx.cli.chat_question import answer_for, ask, offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_turn import TurnShow
+from keryx.cli.signals import BY_SIGNAL, ended_by
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
@@ -71,7 +74,9 @@ async def chat(
 
     ``who`` names who answers; ``resume`` a conversation to go on with; ``history`` the file that keeps what was typed.
     """
-    screen = Screen(Console(highlight=False))
+    # Who reads the keyboard writes what is shown; nothing else touches a terminal that may be gone.
+    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty() or None, highlight=False)
+    screen = Screen(console)
     room = Room(desk, screen)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     keyboard: Input = (
@@ -81,13 +86,13 @@ async def chat(
     )
     screen.write_with(keyboard.write, redraw=keyboard.redraw)
     adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
-    with _keys(room) if at_terminal else nullcontext():
+    with ended_by(room.end, signal.SIGTERM, signal.SIGHUP), _keys(room) if at_terminal else nullcontext():
         async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
             await _talk(room, presence, keyboard, who=who, resume=resume)
             if at_terminal:
                 await room.say_how_to_go_on()
             await keyboard.written()
-    return 0
+    return 0 if room.ended_by is None else BY_SIGNAL + room.ended_by
 
 
 @contextmanager
@@ -103,30 +108,38 @@ def _keys(room: "Room") -> Iterator[None]:
 
 
 async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> None:
-    """Show and accept until the input ends; then finish what is under way."""
-    is_person = isinstance(keyboard, Keyboard)
+    """Show and accept until the input ends, or a signal comes; then finish what is under way.
+
+    A person who leaves does not wait for answers, a script does.
+    """
     room.screen.greet(who)
     await room.begin()
     if resume:
         await room.say(f"/resume {resume}")
     watching = asyncio.create_task(room.watch(presence, keyboard))
     reading = asyncio.create_task(_read(room, keyboard))
+    ending = asyncio.create_task(room.ending.wait())
     try:
-        await asyncio.wait({watching, reading}, return_when=asyncio.FIRST_COMPLETED)
-        if watching.done():
-            watching.result()
-        reading.result()
-        if is_person:
+        await asyncio.wait({watching, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (watching, reading):
+            if task.done():
+                task.result()
+        if not isinstance(keyboard, Keyboard) and not ending.done():
+            room.leave(hurried=False)
+            await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not watching.done():
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
             await presence.end_turns(LEAVE_SECONDS)
-        room.is_leaving = True
-        room.wake()
-        await asyncio.wait({watching}, timeout=LEAVE_SECONDS if is_person else None)
+            room.leave(hurried=True)
+            await asyncio.wait({watching}, timeout=LEAVE_SECONDS)
         if watching.done():
             watching.result()
     finally:
-        for task in (watching, reading):
-            task.cancel()
-        await asyncio.gather(watching, reading, return_exceptions=True)
+        tasks = (watching, reading, ending)
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         room.close()
 
 
@@ -143,7 +156,10 @@ class Room:
         self._desk = desk
         self.screen = screen
         self.place = Place(source=LOCAL_CLI, settings=desk.settings)
-        self.is_leaving = False
+        self._leaving: Literal["when at rest", "now"] | None = None
+        self.ending = asyncio.Event()
+        self.ended_by: signal.Signals | None = None
+        """The signal that ended the chat, if one did."""
         self.turn = TurnShow(screen)
         self._speech = self.turn.speech
         self._since = Since(after=0)
@@ -221,12 +237,18 @@ class Room:
                 continue
             keyboard.refresh()
             keyboard.redraw()
-            if self.is_leaving and self._may_leave(seen, presence, keyboard):
+            if self._may_leave(seen, presence):
                 return
             await self._wait(since)
 
-    def wake(self) -> None:
-        """Look again now."""
+    def end(self, number: signal.Signals) -> None:
+        """End the chat because of a signal."""
+        self.ended_by = number
+        self.ending.set()
+
+    def leave(self, *, hurried: bool) -> None:
+        """Watch until all is shown and recorded; unless it is ``hurried``, also until all is answered."""
+        self._leaving = "now" if hurried else "when at rest"
         self._woken.set()
 
     async def shown(self, key: str) -> bool:
@@ -254,10 +276,11 @@ class Room:
         named = f" ({title})" if title else ""
         self.screen.note(f"To go on: keryx chat --resume {session_id}{named}")
 
-    def _may_leave(self, seen: Look, presence: Presence, keyboard: Input) -> bool:
-        """Say whether all is shown and recorded; a person who leaves does not wait for answers, a script does."""
+    def _may_leave(self, seen: Look, presence: Presence) -> bool:
         is_recorded = not (presence.records and seen.unfinished)
-        return is_recorded and (isinstance(keyboard, Keyboard) or seen.is_at_rest)
+        return is_recorded and (
+            self._leaving == "now" or (self._leaving == "when at rest" and seen.is_at_rest)
+        )
 
     async def _wait(self, since: int) -> None:
         news = asyncio.create_task(self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS))

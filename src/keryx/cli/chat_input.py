@@ -4,12 +4,13 @@ Both read the next message, or None at the end; neither knows what becomes of it
 """
 
 import asyncio
+import os
 import sys
 import termios
 import threading
 import tty
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
@@ -111,10 +112,10 @@ class Keyboard:
         )
 
     async def read(self) -> str | None:
-        """Return what is typed until Enter, or None at Ctrl-D."""
+        """Return what is typed until Enter, or None at Ctrl-D and where the terminal is gone."""
         try:
-            return await self._session.prompt_async(handle_sigint=False)
-        except EOFError:
+            return await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+        except (EOFError, OSError, termios.error):
             return None
 
     def refresh(self) -> None:
@@ -138,8 +139,9 @@ class Keyboard:
             await self._writing
 
     async def _write_all(self) -> None:
-        while self._texts:
-            await run_in_terminal(self._write_now)
+        with suppress(OSError):  # the terminal is gone
+            while self._texts:
+                await run_in_terminal(self._write_now)
 
     def _write_now(self) -> None:
         text = "".join(self._texts)
@@ -212,7 +214,20 @@ def quiet_keys() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        for stream in (sys.stdout, sys.stderr):
+            _let_go(stream)
+
+
+def _let_go(stream: TextIO) -> None:
+    """See that nothing is left to be written, or that it goes nowhere: where it cannot be, the exit would fail."""
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 class _QuietInput(Vt100Input):
