@@ -21,7 +21,7 @@ from rich.console import Console
 from keryx.agents.agent import Agent
 from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
 from keryx.cli.chat_presence import Presence, TerminalAdapter
-from keryx.cli.chat_question import answer_for, ask, offer
+from keryx.cli.chat_question import answer_for, ask_again, offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_turn import TurnShow
 from keryx.cli.signals import BY_SIGNAL, ended_by
@@ -219,7 +219,7 @@ class Room:
         if seen.turn is None:
             return f" Waiting{queued}"
         if seen.turn.state == "waiting":
-            return f" {offer(seen.turn.question)}{queued}"
+            return f" {offer(seen.turn.question, queued=seen.queued)}{queued}"
         return f" {self.turn.doing(seen.turn)}{queued} · Ctrl-C stops"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
@@ -336,7 +336,7 @@ class Room:
         if not told:
             # It was asked before this terminal was there, or elsewhere.
             self._speech.end(seen.turn.id, None)
-            self.screen.tell(ask(question, zone=self.place.settings.reset.default.zone))
+            self.screen.tell(ask_again(question, zone=self.place.settings.reset.default.zone))
         if not told or told[-1].id in self._seen:
             self._questions.add(question.id)
 
