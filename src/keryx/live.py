@@ -9,14 +9,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-DeltaKind = Literal["text", "thinking"]
+DeltaKind = Literal["text", "thinking", "call"]
 WAITING_MAX = 1_000
 """Deltas kept for a watcher that is slow; one that is slower misses the oldest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """A piece of what a turn is saying; ``offset`` counts the characters of its kind since the last step."""
+    """A piece of what a turn is saying; ``offset`` counts the characters of its kind since the last step.
+
+    A call is one that an agent carries out itself, in a line; it lasts until anything else comes.
+    """
 
     session_id: str
     turn_id: int

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,14 +11,18 @@ from keryx.agents.agent import Agent, AgentFailed, Answer, Brief, Stage
 from keryx.agents.guide import Guide
 from keryx.clock import SystemClock
 from keryx.config import Settings
-from keryx.domain.message import Message, NewMessage, TextPart, text_of
+from keryx.domain.json_value import JsonValue
+from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.domain.turn import StepEffect
 from keryx.gateway.desk import Desk
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.store.opening import open_database
+from keryx.tools.plain import Arguments, Parameter, PlainTool
+from keryx.tools.running import Program, run_program
 from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox
+from keryx.tools.tool import Toolbox, Use
 
 BEGINNING = "# The herald\n\nOnce there was a herald.\n\nHe spoke "
 ENDING = "to kings.\n"
@@ -25,7 +30,7 @@ LOOK_SECONDS = 0.02
 
 
 class Storyteller:
-    """Tells a story whose end waits for a file to be there; told to fail, it does."""
+    """Tells a story whose end waits for a file to be there; told to fail or to run something, it does."""
 
     def __init__(self, gate: Path) -> None:
         self._gate = gate
@@ -35,6 +40,11 @@ class Storyteller:
         asked = text_of(last.parts) if isinstance(last, Message) else ""
         if asked.startswith("fail"):
             raise AgentFailed("there is no more paper")
+        if asked.startswith("run"):
+            call = ToolCallPart(
+                call_id="c", name="shell", arguments={"command": asked.removeprefix("run").strip()}
+            )
+            await stage.act(NewMessage(role="assistant", parts=(call,)))
         if not asked.startswith("tell"):
             return _said(f"You said: {asked}")
         for piece in re.findall(r"\S+\s*", BEGINNING):
@@ -47,6 +57,22 @@ class Storyteller:
 
     async def close(self) -> None:
         pass
+
+
+class Shell(PlainTool):
+    """Runs a command without asking anybody."""
+
+    name = "shell"
+    description = "Run a command."
+    effect: StepEffect = "once"
+    parameters = {"command": Parameter(help="What is run", required=True)}  # noqa: RUF012 - never changed
+
+    async def work(self, use: Use, given: Arguments) -> JsonValue:  # noqa: ARG002
+        arguments = ["sh", "-c", given.text("command")]
+        program = Program(
+            arguments=arguments, folder=Path.cwd(), environment={"PATH": os.environ["PATH"]}, seconds=600
+        )
+        return (await run_program(program)).output
 
 
 def _said(text: str) -> Answer:
@@ -95,7 +121,7 @@ async def main() -> int:
     database = open_database(given.address)
     try:
         desk, agent = make_desk(database), make_agent(given.gate)
-        toolbox = Toolbox(state_tools(database))
+        toolbox = Toolbox([*state_tools(database), Shell()])
         if given.task == "serve":
             return await serve(desk, agent, toolbox)
         if given.task == "print":

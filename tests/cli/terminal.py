@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import sys
 import termios
@@ -176,6 +177,14 @@ class Seat(Person):
     def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
         super().__init__(master)
         self.process = process
+        self.has_terminal = True
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a closed window or a lost connection does."""
+        self.process.send_signal(signal.SIGHUP)
+        self.leave()
+        os.close(self._master)
+        self.has_terminal = False
 
     async def ended(self) -> int:
         """Wait for the chat's exit code."""
@@ -204,8 +213,9 @@ async def seat(*arguments: str, **more: str) -> AsyncIterator[Seat]:
         if process.returncode is None:
             process.kill()
         await process.wait()
-        person.leave()
-        os.close(master)
+        if person.has_terminal:
+            person.leave()
+            os.close(master)
 
 
 @asynccontextmanager

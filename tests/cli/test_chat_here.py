@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.store.tables import inbox
 from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox
+from keryx.tools.tool import Tool, Toolbox
 from keryx.transactions.accept_message import accept_message
 from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.deliveries import claim_deliveries, take_connector
@@ -78,6 +78,7 @@ async def sitting(
     *,
     resume: str | None = None,
     history: Path | None = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncIterator[Sitting]:
     master, slave = open_terminal()
     monkeypatch.setenv("TERM", "xterm")
@@ -90,7 +91,7 @@ async def sitting(
         patched.setattr("sys.stdin", keyboard)
         patched.setattr("sys.stdout", screen)
         person = Person(master)
-        toolbox = Toolbox(state_tools(desk.database))
+        toolbox = Toolbox([*state_tools(desk.database), *tools])
         chatting = asyncio.create_task(
             chat(desk, agent, toolbox, who="Somebody", resume=resume, history=history)
         )
@@ -164,6 +165,24 @@ async def test_ctrl_c_stops_the_answer_and_what_waits_is_answered(
         await at.leave()
 
 
+async def test_the_words_of_an_unfinished_paragraph_are_seen_and_stand_there_once(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+        at.person.enter("tell me")
+        await at.person.sees("He spoke")
+        # What is typed and sent meanwhile leaves nothing of it behind.
+        at.person.enter("next")
+        await at.person.sees("1 waiting")
+        await at.person.sees("He spoke")
+        gate.touch()
+        await at.person.sees("He spoke to kings.")
+        await at.person.sees("You said: next")
+        assert at.person.text.count("He spoke") == 1
+        await at.leave()
+
+
 async def test_a_conversation_left_behind_is_still_answered(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +226,7 @@ async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_s
     try:
         async with sitting(make_desk(store), Guide(), monkeypatch) as at:
             at.person.enter("tell me")
-            await at.person.sees("Once there was a herald.")
+            await at.person.sees("He spoke")
             await accept(store, "/attach tell me")
             await accept(store, "hello from the browser")
             await at.person.sees("hello from the browser")

@@ -6,7 +6,7 @@ import pytest
 
 from keryx.agents.guide import Guide
 from keryx.cli.chat_print import WAITS, print_answer
-from keryx.cli.chat_question import answer_for, offer
+from keryx.cli.chat_question import answer_for, ask_again, offer
 from keryx.domain.approval import ASK_USER, ApprovalId
 from keryx.store.database import Database
 from keryx.store.opening import open_database
@@ -17,7 +17,7 @@ from keryx.views.said import OpenQuestion
 from tests.cli.runner import make_desk
 from tests.cli.test_chat_here import sitting
 
-OFFERED = "y once, s in this conversation, a always (every use of remember), n no"
+OFFERED = "y once, s in this conversation, a always, n no"
 QUESTION = OpenQuestion(ApprovalId(7), "May I?", "terminal", "git *", 0)
 
 
@@ -69,7 +69,11 @@ async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
         await at.leave()
     async with sitting(make_desk(store), Guide(), monkeypatch) as at:
         await at.person.sees("May I keep this note for later? 'I like tea'")
-        await at.person.sees(OFFERED)
+        await at.person.sees("/approve always: yes, from now on everywhere (every use of remember)")
+        await at.person.sees("This is question 1. Without an answer by ")
+        await at.person.sees(f"Waiting for your word: {OFFERED}")
+        at.person.enter("what is it for?")
+        await at.person.sees(f"Answer first: {OFFERED} · 1 waiting")
         at.person.enter("a")
         await at.person.sees("from now on everywhere: every use of remember.")
         await at.person.sees("Kept.")
@@ -98,10 +102,10 @@ def test_a_letter_stands_for_the_answer_to_the_question_that_is_seen(typed: str,
 
 
 def test_the_line_below_offers_only_what_can_be_answered() -> None:
-    assert (
-        offer(QUESTION)
-        == "Waiting for your word: y once, s in this conversation, a always (terminal: git *), n no"
-    )
+    assert offer(QUESTION) == "Waiting for your word: y once, s in this conversation, a always, n no"
+    assert offer(QUESTION, queued=2) == "Answer first: y once, s in this conversation, a always, n no"
+    assert len(f" {offer(QUESTION)}") <= len(f" {offer(QUESTION, queued=2)} · 99 waiting") <= 80
     assert offer(QUESTION._replace(covers=None)) == "Waiting for your word: y once, n no"
     assert offer(QUESTION._replace(tool=ASK_USER)) == "Waiting for your answer"
+    assert ask_again(QUESTION._replace(tool=ASK_USER), zone="UTC").startswith("May I?\n(Question 7 waits")
     assert offer(None) == "Waiting for a word that is not yours to give"

@@ -22,6 +22,19 @@ def test_at_a_terminal_answers_are_markdown_and_lines_stay_lines() -> None:
     assert "c" in lines
 
 
+def test_what_grows_is_drawn_as_it_will_stand_at_any_width_and_no_higher_than_there_is_room() -> None:
+    shown, _ = screen(at_terminal=True)
+    text = "**Bold** " + "and more words " * 20
+    for columns in (20, 59, 60, 100):
+        drawn = shown.draw(text, (), columns=columns, rows=8)
+        assert 2 < len(drawn) <= 8
+        assert all(len(line) <= columns for line in drawn)
+        assert "words" in "".join(drawn[-3:])
+    assert shown.draw("```python\n" + "x = 1\n" * 99 + "y = 2", (), columns=60, rows=4)[-3].strip() == "y = 2"
+    assert not set("\x1b") & set("".join(shown.draw("\x1b[2J", (), columns=60, rows=4)))
+    assert shown.draw(" ", (), columns=60, rows=4) == shown.draw("word", (), columns=60, rows=0) == []
+
+
 def test_elsewhere_they_are_what_was_written() -> None:
     shown, written = screen(at_terminal=False)
     shown.answer("**Bold** and [not markup] " + 10 * "long ")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keryx.cli.chat_speech import Speech, complete_end
+from keryx.cli.chat_speech import Speech, complete_end, last_lines
 
 TEXTS = [
     "One.\n\nTwo.",
@@ -33,6 +33,20 @@ TEXTS = [
 )
 def test_a_block_is_complete_when_another_begins_or_its_fence_is_closed(text: str, complete: str) -> None:
     assert text[: complete_end(text)] == complete
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "last"),
+    [
+        ("a\nb\nc", 2, "b\nc"),
+        ("a\nb", 9, "a\nb"),
+        ("a\n```python\nb\nc", 9, "a\n```\nb\nc"),
+        ("a\n````md\n```\nb\nc", 2, "````\nb\nc"),
+        ("```python\nb\n```\nc", 2, "```\nc"),
+    ],
+)
+def test_the_last_lines_of_code_that_grows_are_code(text: str, count: int, last: str) -> None:
+    assert last_lines(text, count) == last
 
 
 def squeezed(shown: list[str]) -> str:
@@ -71,6 +85,17 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
     assert speech.turn_id is None
 
 
+def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.step(1, "I look.")
+    speech.so_far(1, "I s")
+    speech.step(1, "I see.")
+    speech.add(1, offset=0, text="heard so")
+    speech.step(1, "stored otherwise")
+    assert shown == ["I look.", "I see.", "heard so"]
+
+
 def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
@@ -104,6 +129,7 @@ def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
 def test_stopped_it_keeps_what_was_said() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.add(1, offset=0, text="one")
+    speech.add(1, offset=0, text="zero\n\none")
+    assert (shown, speech.unfinished) == (["zero"], "one")
     speech.end(1, None)
-    assert shown == ["one"]
+    assert (shown, speech.unfinished) == (["zero", "one"], "")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from keryx.clock import MINUTE
+from keryx.clock import MINUTE, SECOND
 from keryx.config import Settings
 from keryx.domain.message import text_message, text_of
 from keryx.domain.outbox import Sent
@@ -30,6 +30,7 @@ from keryx.views.said import (
     look,
     start,
 )
+from tests.conformance import acting as act
 from tests.conformance.acting import ask, call, fail
 from tests.conformance.stage import Stage
 
@@ -188,6 +189,55 @@ async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
     assert (ended.state, ended.text) == ("stopped", "I thi")
     item = await stage.look(lambda tx: find_item(tx, accepted.inbox_id))
     assert item.fate == "cancelled"
+
+
+async def test_what_is_called_is_news_until_it_has_ended_and_is_seen(stage: Stage, clock: FakeClock) -> None:
+    await stage.accept("do it", source=LOCAL_CLI)
+    first = await see(stage, await begin(stage))
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "once"), ("b", "pure"), ("c", "ask"), text="I will.")
+    await act.start(stage, begun, "a")
+    seen = await see(stage, first.since)
+    assert [(each.call_id, each.has_begun, each.ended_at) for each in seen.calls] == [
+        ("a", True, None),
+        ("b", True, None),
+        ("c", False, None),
+    ]
+    assert {(each.said, each.name, str(each.arguments), each.took) for each in seen.calls} == {
+        ("I will.", "tool", "{}", None)
+    }
+    clock.advance(3 * SECOND)
+    await act.result(stage, begun, "a")
+    seen = await see(stage, seen.since)
+    a, _, _ = seen.calls
+    assert (a.took, a.has_failed) == (3 * SECOND, False)
+    # Who comes now is told of what still goes on.
+    late = await see(stage, await begin(stage))
+    assert [each.call_id for each in late.calls] == ["b", "c"]
+    seen = await see(stage, seen.since)
+    assert [each.call_id for each in seen.calls] == ["b", "c"]
+    await stage.do(lambda tx: stop_turn(tx, begun.lease, turn_id=begun.turn_id))
+    seen = await see(stage, seen.since)
+    assert [(each.call_id, each.has_failed, each.has_begun) for each in seen.calls] == [
+        ("b", True, True),
+        ("c", True, False),
+    ]
+    assert (await see(stage, seen.since)).calls == ()
+
+
+async def test_the_calls_of_the_last_turn_and_of_the_next_are_seen_together(stage: Stage) -> None:
+    await stage.accept("one", source=LOCAL_CLI)
+    first = await see(stage, await begin(stage))
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "pure"))
+    seen = await see(stage, first.since)
+    await act.result(stage, begun, "a")
+    await stage.finish(begun)
+    await stage.accept("two", source=LOCAL_CLI)
+    await call(stage, await stage.begin(), ("b", "pure"))
+    seen = await see(stage, seen.since)
+    assert [each.call_id for each in seen.calls] == ["a", "b"]
+    assert [each.call_id for each in (await see(stage, seen.since)).calls] == ["b"]
 
 
 async def test_a_conversation_has_a_name(stage: Stage) -> None:

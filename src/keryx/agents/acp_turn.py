@@ -59,7 +59,7 @@ class AcpTurn:
         known = self.used.get(event.call_id)
         used = self.used[event.call_id] = event if known is None else _merged(known, event)
         if known is None:
-            await self.stage.think(f"[{used.title or used.kind}]\n")
+            await self.stage.show_call(f"{tool_name(used.kind or 'other')}: {used.title or 'something'}")
         if used.is_done:
             del self.used[event.call_id]
             await self._keep(used, Report(output=used.output, has_failed=used.has_failed))

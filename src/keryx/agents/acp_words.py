@@ -14,13 +14,15 @@ KINDS: Final = (
     *("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"),
 )
 """What the protocol calls the kinds of tools."""
+OWN: Final = "acp_"
+"""How the names begin of what the agent did itself; none of ours does."""
 PERMISSION: Final = "acp_permission"
 """The call by which a person is asked for the agent."""
 
 
 def tool_name(kind: str) -> str:
-    """Return the name under which a tool that the agent used itself is kept; none of ours begins so."""
-    return f"acp_{kind if kind in KINDS else 'other'}"
+    """Return the name under which a tool that the agent used itself is kept."""
+    return f"{OWN}{kind if kind in KINDS else 'other'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,9 @@ class Stage(Protocol):
     async def pause(self, reason: str) -> None:
         """Tell those who wait why nothing comes for now; it holds until something does."""
 
+    async def show_call(self, text: str) -> None:
+        """Show in a line what the agent does itself; ``act`` keeps it when it is done."""
+
     async def note_model(self, asked: Asked) -> None:
         """Keep which model the turn asked, and with what; the last one counts."""
 

@@ -1,33 +1,35 @@
 """The terminal chat: what is typed is accepted like any message, and what the outbox says is shown.
 
 Nothing is done in any other way than through the store, so it works alone, beside a gateway and beside other
-terminals, and a chat that was killed goes on where it was. It tells nothing twice: a delivery is recorded as sent by
-the terminal that holds the account, after it stands on its screen.
+terminals, and a chat that was killed goes on where it was. SIGTERM and SIGHUP end it as leaving does, also where the
+terminal is gone. It tells nothing twice: a delivery is recorded as sent by the terminal that holds the account, after
+it stands on its screen.
 """
 
 import asyncio
+import io
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from rich.console import Console
 
 from keryx.agents.agent import Agent
 from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
 from keryx.cli.chat_presence import Presence, TerminalAdapter
-from keryx.cli.chat_question import answer_for, ask, offer
-from keryx.cli.chat_screen import Screen
-from keryx.cli.chat_speech import Speech
+from keryx.cli.chat_question import answer_for, ask_again, offer
+from keryx.cli.chat_screen import Screen, whole_text
+from keryx.cli.chat_turn import TurnShow
+from keryx.cli.signals import BY_SIGNAL, ended_by
 from keryx.cli.waiting import first_of
 from keryx.domain.access import Refused
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart, preview_of, text_of
 from keryx.domain.outbox import MAYBE_REPEATED_MARK
-from keryx.domain.part import MediaPart, Part
 from keryx.domain.route import Address
 from keryx.domain.source import LOCAL_CLI
 from keryx.domain.turn import TurnId
@@ -73,23 +75,25 @@ async def chat(
 
     ``who`` names who answers; ``resume`` a conversation to go on with; ``history`` the file that keeps what was typed.
     """
-    screen = Screen(Console(highlight=False))
+    # Who reads the keyboard writes what is shown; nothing else touches a terminal that may be gone.
+    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty() or None, highlight=False)
+    screen = Screen(console)
     room = Room(desk, screen)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     keyboard: Input = (
-        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt)
+        Keyboard(history=history, status=lambda: room.status, interrupt=room.interrupt, above=room.turn.draw)
         if at_terminal
         else Lines()
     )
-    screen.write_with(keyboard.write)
+    screen.write_with(keyboard.write, redraw=keyboard.redraw)
     adapter = TerminalAdapter(room.place.source.account, shown=room.shown)
-    with _keys(room) if at_terminal else nullcontext():
+    with ended_by(room.end, signal.SIGTERM, signal.SIGHUP), _keys(room) if at_terminal else nullcontext():
         async with Presence(desk, agent, toolbox, place=room.place, adapter=adapter) as presence:
             code = await _talk(room, presence, keyboard, who=who, resume=resume)
             if at_terminal and code == 0:
                 await room.say_how_to_go_on()
             await keyboard.written()
-    return code
+    return code if room.ended_by is None else BY_SIGNAL + room.ended_by
 
 
 @contextmanager
@@ -105,37 +109,43 @@ def _keys(room: "Room") -> Iterator[None]:
 
 
 async def _talk(room: "Room", presence: Presence, keyboard: Input, *, who: str, resume: str | None) -> int:
-    """Show and accept until the input ends; then finish what is under way.
+    """Show and accept until the input ends, or a signal comes; then finish what is under way.
 
-    Returns 1, with the reason shown, where there is no such conversation to go on with.
+    A person who leaves does not wait for answers, a script does. Returns 1, with the reason shown, where there is no
+    such conversation to go on with.
     """
-    is_person = isinstance(keyboard, Keyboard)
     room.screen.greet(who)
     await room.begin()
     if resume and not await room.say(f"/resume {resume}"):
         await presence.end_turns(0)  # what waits in another conversation is none of this call's business
-        room.is_leaving = room.is_hasty = True
+        room.leave(hurried=True)
         await room.watch(presence, keyboard)
         room.close()
         return 1
     watching = asyncio.create_task(room.watch(presence, keyboard))
     reading = asyncio.create_task(_read(room, keyboard))
+    ending = asyncio.create_task(room.ending.wait())
     try:
-        await asyncio.wait({watching, reading}, return_when=asyncio.FIRST_COMPLETED)
-        if watching.done():
-            watching.result()
-        reading.result()
-        if is_person:
+        await asyncio.wait({watching, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (watching, reading):
+            if task.done():
+                task.result()
+        if not isinstance(keyboard, Keyboard) and not ending.done():
+            room.leave(hurried=False)
+            await asyncio.wait({watching, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not watching.done():
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
             await presence.end_turns(LEAVE_SECONDS)
-        room.is_leaving = True
-        room.wake()
-        await asyncio.wait({watching}, timeout=LEAVE_SECONDS if is_person else None)
+            room.leave(hurried=True)
+            await asyncio.wait({watching}, timeout=LEAVE_SECONDS)
         if watching.done():
             watching.result()
     finally:
-        for task in (watching, reading):
-            task.cancel()
-        await asyncio.gather(watching, reading, return_exceptions=True)
+        tasks = (watching, reading, ending)
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         room.close()
     return 0
 
@@ -153,10 +163,12 @@ class Room:
         self._desk = desk
         self.screen = screen
         self.place = Place(source=LOCAL_CLI, settings=desk.settings)
-        self.is_leaving = False
-        self.is_hasty = False
-        """Whether no answer is waited for, whoever reads."""
-        self._speech = Speech(screen.answer)
+        self._leaving: Literal["when at rest", "now"] | None = None
+        self.ending = asyncio.Event()
+        self.ended_by: signal.Signals | None = None
+        """The signal that ended the chat, if one did."""
+        self.turn = TurnShow(screen)
+        self._speech = self.turn.speech
         self._since = Since(after=0)
         self._seen: set[int] = set()
         self._look: Look | None = None
@@ -217,8 +229,8 @@ class Room:
         if seen.turn is None:
             return f" {seen.trouble or 'Waiting'}{queued}"
         if seen.turn.state == "waiting":
-            return f" {offer(seen.turn.question)}{queued}"
-        return f" {seen.trouble or 'Writing …'}{queued} · Ctrl-C stops"
+            return f" {offer(seen.turn.question, queued=seen.queued)}{queued}"
+        return f" {seen.trouble or self.turn.doing(seen.turn)}{queued} · Ctrl-C stops"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
         """Show what is news, and have done what is to be done, until everything is at rest after leaving."""
@@ -234,12 +246,19 @@ class Room:
                 await self._desk.pace.sleep(LOOK_SECONDS)
                 continue
             keyboard.refresh()
-            if self.is_leaving and self._may_leave(seen, presence, keyboard):
+            keyboard.redraw()
+            if self._may_leave(seen, presence):
                 return
             await self._wait(since)
 
-    def wake(self) -> None:
-        """Look again now."""
+    def end(self, number: signal.Signals) -> None:
+        """End the chat because of a signal."""
+        self.ended_by = number
+        self.ending.set()
+
+    def leave(self, *, hurried: bool) -> None:
+        """Watch until all is shown and recorded; unless it is ``hurried``, also until all is answered."""
+        self._leaving = "now" if hurried else "when at rest"
         self._woken.set()
 
     async def shown(self, key: str) -> bool:
@@ -267,10 +286,11 @@ class Room:
         named = f" ({title})" if title else ""
         self.screen.note(f"To go on: keryx chat --resume {session_id}{named}")
 
-    def _may_leave(self, seen: Look, presence: Presence, keyboard: Input) -> bool:
-        """Say whether all is shown and recorded; a person who leaves does not wait for answers, a script does."""
+    def _may_leave(self, seen: Look, presence: Presence) -> bool:
         is_recorded = not (presence.records and seen.unfinished)
-        return is_recorded and (self.is_hasty or isinstance(keyboard, Keyboard) or seen.is_at_rest)
+        return is_recorded and (
+            self._leaving == "now" or (self._leaving == "when at rest" and seen.is_at_rest)
+        )
 
     async def _wait(self, since: int) -> None:
         news = self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)
@@ -289,6 +309,7 @@ class Room:
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
             self._listen_to(seen.session_id)
+        self.turn.see(seen)
         news: list[tuple[int, int, Heard | Spoken | SaidElsewhere]] = [
             *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
             # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
@@ -305,7 +326,7 @@ class Room:
             elif isinstance(each, Spoken):
                 self._show_spoken(each)
             else:
-                self._speech.end(each.turn_id, _whole(each.parts))
+                self._speech.end(each.turn_id, whole_text(each.parts))
         self._show_question(seen)
         self._show_troubles()
         if seen.turn is not None and seen.turn.said:
@@ -323,7 +344,7 @@ class Room:
         if not told:
             # It was asked before this terminal was there, or elsewhere.
             self._speech.end(seen.turn.id, None)
-            self.screen.tell(ask(question, zone=self.place.settings.reset.default.zone))
+            self.screen.tell(ask_again(question, zone=self.place.settings.reset.default.zone))
         if not told or told[-1].id in self._seen:
             self._questions.add(question.id)
 
@@ -346,7 +367,7 @@ class Room:
 
     def _show_spoken(self, spoken: Spoken) -> None:
         self._seen.add(spoken.id)
-        text = _whole(spoken.parts)
+        text = whole_text(spoken.parts)
         if spoken.maybe_repeated_at is not None:
             text = f"{text}\n{MAYBE_REPEATED_MARK}" if text else MAYBE_REPEATED_MARK
         if spoken.turn_id is not None and spoken.kind in ("reply", "copy", "scheduled"):
@@ -361,9 +382,7 @@ class Room:
         here = Address.of(heard.source) == self.place.address
         name = heard.source.user_name or heard.person or "somebody"
         where = "another terminal" if here else f"{name}, {heard.source.describe()}"
-        self.screen.heard(
-            where, preview_of(heard.parts) if not text_of(heard.parts) else text_of(heard.parts)
-        )
+        self.screen.heard(where, text_of(heard.parts) or preview_of(heard.parts))
 
     def _listen_to(self, session_id: str) -> None:
         """Hear what the turns of this process say in a session, as they say it."""
@@ -376,12 +395,5 @@ class Room:
     async def _listen(self, session_id: str) -> None:
         async with self._desk.live.watch(session_id) as deltas:
             while True:
-                delta = await deltas.get()
-                if delta.kind == "text":
-                    self._speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
-
-
-def _whole(parts: tuple[Part, ...]) -> str:
-    """Return what was said as text, with a word for everything that is none."""
-    lines = [text_of(parts), *(preview_of((part,)) for part in parts if isinstance(part, MediaPart))]
-    return "\n".join(line for line in lines if line)
+                self.turn.hear(await deltas.get())
+                self.screen.redraw()

@@ -4,6 +4,7 @@ Both read the next message, or None at the end; neither knows what becomes of it
 """
 
 import asyncio
+import os
 import sys
 import termios
 import threading
@@ -17,14 +18,20 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.utils import get_cwidth
 
 from keryx.domain.command import COMMANDS
 
 PROMPT: Final = "> "
 MENU_LINES: Final = 6
+STATUS_LINES: Final = 2
+"""What the status may take at the bottom."""
+DRAW_SECONDS: Final = 0.1
+"""How often what grows above the prompt is drawn: faster than anybody reads, and what is typed is not held up."""
 
 
 class Input(Protocol):
@@ -35,6 +42,9 @@ class Input(Protocol):
 
     def refresh(self) -> None:
         """Show the status as it is now."""
+
+    def redraw(self) -> None:
+        """Show what is not finished as it is now, or in a moment."""
 
     def write(self, text: str) -> None:
         """Show a text where it does not disturb the typing."""
@@ -67,15 +77,29 @@ class CommandCompleter(Completer):
 
 
 class Keyboard:
-    """A person at a terminal; ``interrupt`` is asked at Ctrl-C whether that stopped something."""
+    """A person at a terminal; ``interrupt`` is asked at Ctrl-C whether that stopped something.
+
+    ``above`` gives the lines that are drawn above what is typed, for so many columns and at most so many rows. They are
+    a part of the prompt and never of what scrolls away: what is written takes their place in the same moment.
+    """
 
     def __init__(
-        self, *, history: Path | None, status: Callable[[], str], interrupt: Callable[[], bool]
+        self,
+        *,
+        history: Path | None,
+        status: Callable[[], str],
+        interrupt: Callable[[], bool],
+        above: Callable[[int, int], list[str]],
     ) -> None:
         self._texts: list[str] = []
         self._writing: asyncio.Task[None] | None = None
+        self._above = above
+        self._drawn: StyleAndTextTuples = []
+        self._drawn_for: tuple[int, int] | None = None
+        """The room there was for what is drawn; None when it is to be drawn anew."""
+        self._drawing: asyncio.TimerHandle | None = None
         self._session: PromptSession[str] = PromptSession(
-            PROMPT,
+            self._prompt,
             history=_open_history(history),
             completer=CommandCompleter(),
             complete_while_typing=True,
@@ -88,15 +112,20 @@ class Keyboard:
         )
 
     async def read(self) -> str | None:
-        """Return what is typed until Enter, or None at Ctrl-D."""
+        """Return what is typed until Enter, or None at Ctrl-D and where the terminal is gone."""
         try:
-            return await self._session.prompt_async(handle_sigint=False)
-        except EOFError:
+            return await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+        except (EOFError, OSError, termios.error):
             return None
 
     def refresh(self) -> None:
         """Draw the status line again."""
         self._session.app.invalidate()
+
+    def redraw(self) -> None:
+        """Draw what stands above the prompt anew, in a moment."""
+        if self._drawing is None:
+            self._drawing = asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)
 
     def write(self, text: str) -> None:
         """Show a text above what is being typed, as soon as nothing else is drawn."""
@@ -110,14 +139,34 @@ class Keyboard:
             await self._writing
 
     async def _write_all(self) -> None:
-        while self._texts:
-            await run_in_terminal(self._write_now)
+        with suppress(OSError):  # the terminal is gone
+            while self._texts:
+                await run_in_terminal(self._write_now)
 
     def _write_now(self) -> None:
         text = "".join(self._texts)
         self._texts.clear()
+        self._drawn_for = None
         sys.stdout.write(text)
         sys.stdout.flush()
+
+    def _draw(self) -> None:
+        self._drawing = self._drawn_for = None
+        self.refresh()
+
+    def _prompt(self) -> StyleAndTextTuples:
+        """Return what stands before what is typed; what grows is not left behind when it is sent."""
+        if self._session.app.is_done:
+            return [("", PROMPT)]
+        size = self._session.app.output.get_size()
+        typed = self._session.default_buffer.document.lines
+        input_rows = sum(1 + (len(PROMPT) + get_cwidth(line)) // size.columns for line in typed)
+        room = (size.columns, size.rows - max(MENU_LINES, input_rows) - STATUS_LINES)
+        # What waits to be written may be what stood here: until it is, this stays.
+        if room != self._drawn_for and not self._texts:
+            lines = "".join(f"{line}\n" for line in self._above(*room))
+            self._drawn, self._drawn_for = to_formatted_text(ANSI(lines)), room
+        return [*self._drawn, ("", PROMPT)]
 
 
 class Lines:
@@ -136,6 +185,9 @@ class Lines:
 
     def refresh(self) -> None:
         """There is no status line."""
+
+    def redraw(self) -> None:
+        """What is written stays as it is."""
 
     def write(self, text: str) -> None:
         """Write a text."""
@@ -163,7 +215,20 @@ def quiet_keys() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        for stream in (sys.stdout, sys.stderr):
+            _let_go(stream)
+
+
+def _let_go(stream: TextIO) -> None:
+    """See that nothing is left to be written, or that it goes nowhere: where it cannot be, the exit would fail."""
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 class _QuietInput(Vt100Input):

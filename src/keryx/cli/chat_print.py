@@ -8,14 +8,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import Agent
 from keryx.cli.chat_presence import Presence, TerminalAdapter
 from keryx.cli.chat_question import ask
+from keryx.cli.signals import BY_SIGNAL, ended_by
 from keryx.cli.waiting import first_of
 from keryx.clock import SECOND
 from keryx.domain.access import Refused
@@ -34,10 +33,6 @@ STOP_SECONDS: Final = 5.0
 """How long a stopped answer may take to end; whoever writes it ends it then without this process."""
 WAITS: Final = 3
 """The exit code where a person must allow something first."""
-BY_SIGNAL: Final = 128
-"""Added to a signal's number, it is the exit code of what that signal ended."""
-NO_SIGNALS: Final = (NotImplementedError, RuntimeError)
-"""Raised where a system has none, and outside of the main thread: there is nothing to hear then."""
 NOT_ANSWERED: Final = {"failed": "That failed: {}", "cancelled": "It was stopped: {}"}
 
 
@@ -53,7 +48,7 @@ async def print_answer(
     desk = replace(desk, settings=replace(desk.settings, titles=False))
     question = _Question(desk, Place(source=passing_place(desk.ids.token()), settings=desk.settings))
     adapter = TerminalAdapter(question.place.source.account, shown=_at_once)
-    with _stopping(question.stop):
+    with ended_by(question.stop, signal.SIGINT, signal.SIGTERM):
         async with Presence(desk, agent, toolbox, place=question.place, adapter=adapter) as presence:
             try:
                 answer = await question.ask(presence, text, resume=resume)
@@ -64,21 +59,6 @@ async def print_answer(
                 for trouble in desk.troubles():
                     print(f"keryx: {trouble}", file=sys.stderr)
     return _print(answer)
-
-
-@contextmanager
-def _stopping(stop: Callable[[int], None]) -> Iterator[None]:
-    """Call ``stop`` with the number of a signal that would end the process."""
-    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        with suppress(*NO_SIGNALS):
-            loop.add_signal_handler(number, stop, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            with suppress(*NO_SIGNALS):
-                loop.remove_signal_handler(number)
 
 
 def _print(answer: str) -> int:

@@ -5,12 +5,9 @@ The letter stands for the command with the question's number, so it never answer
 
 from typing import Final
 
-from keryx.domain.approval import ASK_USER, told_time
-from keryx.domain.approval_rule import describe_coverage
-from keryx.domain.graphemes import cut
+from keryx.domain.approval import ASK_USER, Question, told_time
 from keryx.views.said import OpenQuestion
 
-COVERAGE_CHARACTERS: Final = 40
 _COMMANDS: Final = {
     "y": "/approve {}",
     "yes": "/approve {}",
@@ -29,20 +26,26 @@ def answer_for(typed: str, question: OpenQuestion | None) -> str:
     return typed if command is None else command.format(question.id)
 
 
-def offer(question: OpenQuestion | None) -> str:
-    """Return the answers there are, in a line."""
+def offer(question: OpenQuestion | None, *, queued: int = 0) -> str:
+    """Return the answers there are, in a line of at most 80 characters; they come before messages that are queued."""
     if question is None:
         return "Waiting for a word that is not yours to give"
     if question.tool == ASK_USER:
         return "Waiting for your answer"
-    if question.covers is None:
-        return "Waiting for your word: y once, n no"
-    what = cut(describe_coverage(question.tool, question.covers), COVERAGE_CHARACTERS)
-    return f"Waiting for your word: y once, s in this conversation, a always ({what}), n no"
+    lasting = "" if question.covers is None else " s in this conversation, a always,"
+    return f"{'Answer first' if queued else 'Waiting for your word'}: y once,{lasting} n no"
+
+
+def ask_again(question: OpenQuestion, *, zone: str) -> str:
+    """Return a question that was put before, or elsewhere, with the answers it can be given."""
+    if question.tool == ASK_USER:
+        return ask(question, zone=zone)
+    put = Question(text=question.text, tool=question.tool, covers=question.covers, zone=zone)
+    return put.told(question.id, expires_at=question.expires_at)
 
 
 def ask(question: OpenQuestion, *, zone: str) -> str:
-    """Return a question that was put before, or elsewhere, as it is shown here."""
+    """Return a question, and until when it can be answered."""
     until = told_time(question.expires_at, zone=zone)
     whom = "your answer" if question.tool == ASK_USER else "/approve or /deny"
     return f"{question.text}\n(Question {question.id} waits until {until} for {whom}.)"

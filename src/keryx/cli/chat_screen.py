@@ -1,16 +1,21 @@
 """What a terminal looks like: answers as Markdown, everything else in a line or two; plain text where there is none.
 
+What is finished is written once and stays; what is not is drawn below it for as long as it grows.
+
 Everything said is somebody's text: none of it is read as markup of the terminal's own, and no control character in it
 reaches the terminal.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.text import Text
+
+from keryx.cli.chat_speech import last_lines
+from keryx.domain.message import MediaPart, Part, preview_of, text_of
 
 _FENCE: Final = re.compile(
     r"( {0,3}(?:`{3,}|~{3,}).*?(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
@@ -30,16 +35,43 @@ def keep_breaks(text: str) -> str:
     return "".join(pieces)
 
 
+def whole_text(parts: tuple[Part, ...]) -> str:
+    """Return what was said as text, with a word for everything that is none."""
+    lines = [text_of(parts), *(preview_of((part,)) for part in parts if isinstance(part, MediaPart))]
+    return "\n".join(line for line in lines if line)
+
+
 class Screen:
     """Where a conversation is shown."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._write: Callable[[str], None] | None = None
+        self._redraw: Callable[[], None] | None = None
 
-    def write_with(self, write: Callable[[str], None]) -> None:
+    def write_with(self, write: Callable[[str], None], *, redraw: Callable[[], None]) -> None:
         """Let somebody else write what is shown: who reads the keyboard knows where it may stand."""
-        self._write = write
+        self._write, self._redraw = write, redraw
+
+    def redraw(self) -> None:
+        """Let what is not finished be drawn as it is now."""
+        if self._redraw is not None:
+            self._redraw()
+
+    def draw(self, text: str, calls: Sequence[str], *, columns: int, rows: int) -> list[str]:
+        """Return the last lines, at most ``rows``, of an answer's unfinished piece and of the calls that run.
+
+        They look as ``answer`` and ``call`` show them when they are over.
+        """
+        if rows < 1:
+            return []
+        with self._console.capture() as drawn:
+            if text.strip():
+                piece = Markdown(keep_breaks(harmless(last_lines(text, rows))), hyperlinks=False)
+                self._console.print(piece, "", sep="\n", width=columns)
+            for call in calls[-rows:]:
+                self._console.print(_call_line(call, "…", columns), width=columns)
+        return drawn.get().splitlines()[-rows:]
 
     def greet(self, who: str) -> None:
         """Say who answers and what to do, in two lines."""
@@ -53,6 +85,11 @@ class Screen:
             self._line(text)
             return
         self._print(Markdown(keep_breaks(harmless(text)), hyperlinks=False), "")
+
+    def call(self, what: str, end: str) -> None:
+        """Show in a line what was called and how that ended; only to a person, who may wonder."""
+        if self._console.is_terminal:
+            self._print(_call_line(what, f"({end})" if end else "", self._console.width))
 
     def tell(self, text: str) -> None:
         """Show what Keryx itself says, as it is written."""
@@ -78,3 +115,10 @@ class Screen:
         with self._console.capture() as written:
             self._console.print(*shown, sep="\n", soft_wrap=soft_wrap)
         self._write(written.get())
+
+
+def _call_line(what: str, end: str, columns: int) -> Text:
+    """Return a line that is no wider than the screen, and ends as it should."""
+    line = Text(harmless(what), style="dim", no_wrap=True)
+    line.truncate(max(1, columns - len(end) - 1), overflow="ellipsis")
+    return line.append(f" {end}" if end else "")

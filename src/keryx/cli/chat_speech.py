@@ -1,7 +1,8 @@
-"""An answer as it grows: what is complete of it is shown at once, and nothing of it twice.
+"""An answer as it grows: what is complete of it is shown for good at once, and nothing of it twice.
 
 Pure but for the one function it shows with. What is shown is always the beginning of what the turn has said since its
-last step, so the stored answer can be compared with it and only the rest be shown.
+last step, so the stored answer can be compared with it and only the rest be shown. What is not complete can be looked
+at meanwhile.
 """
 
 import re
@@ -25,19 +26,44 @@ def complete_end(text: str, start: int = 0) -> int:
             # The line may go on; but what does not begin with white space ends the block before it.
             return at if after_blank and fence is None and not text[at].isspace() else end
         line = text[at : newline + 1]
-        mark = _FENCE.match(line)
-        if fence is not None:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence, end = None, at + len(line)
+        is_code, fence = fence is not None, _fence_after(fence, line)
+        if is_code:
+            if fence is None:
+                end = at + len(line)
         elif not line.strip():
             after_blank = True
         else:
             if after_blank and not line[0].isspace():
                 end = at
             after_blank = False
-            fence = mark[1] if mark else None
         at += len(line)
     return end
+
+
+def last_lines(text: str, count: int) -> str:
+    """Return the last lines of a block that is not complete, such that code among them is known as code.
+
+    Which language it is in, is left out of code that grows: to colour it takes longer than to write it.
+    """
+    lines = text.split("\n")
+    fence: str | None = None
+    opened = 0
+    for number, line in enumerate(lines):
+        before, fence = fence, _fence_after(fence, line)
+        if before is None and fence is not None:
+            opened = number
+    start = max(0, len(lines) - count)
+    if fence is None:
+        return "\n".join(lines[start:])
+    return "\n".join([*lines[start:opened], fence, *lines[max(start, opened + 1) :]])
+
+
+def _fence_after(fence: str | None, line: str) -> str | None:
+    """Return the marks that open the code a line is followed by, given those before it; None where it is no code."""
+    mark = _FENCE.match(line)
+    if fence is None:
+        return mark[1] if mark else None
+    return None if mark and mark[1].startswith(fence) and not mark[2].strip() else fence
 
 
 class Speech:
@@ -57,6 +83,11 @@ class Speech:
         """Whose words they are; None when nobody speaks."""
         return self._turn_id
 
+    @property
+    def unfinished(self) -> str:
+        """What was said and is not shown, because more of it may come."""
+        return self._text[self._shown :].strip("\n")
+
     def add(self, turn_id: int, *, offset: int, text: str) -> None:
         """Take a piece of what is said since the last step; one after a gap is left for the end."""
         is_known = not self._is_live and self._text.startswith(text)
@@ -73,6 +104,11 @@ class Speech:
         if turn_id != self._turn_id or not text.startswith(self._text):
             self._begin(turn_id)
         self._grow(text[len(self._text) :])
+
+    def step(self, turn_id: int, text: str) -> None:
+        """Take what a turn said before a call, as it is stored; what was heard otherwise is not said again."""
+        is_heard = turn_id == self._turn_id and not text.startswith(self._text.rstrip())
+        self.end(turn_id, None if is_heard else text)
 
     def end(self, turn_id: int, text: str | None) -> None:
         """Take what a turn said in the end, and show what is not shown of it; None for what was said so far."""

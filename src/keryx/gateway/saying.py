@@ -24,7 +24,7 @@ class Saying:
         self._desk = desk
         self._lease = lease
         self._turn_id = turn_id
-        self._said: dict[DeltaKind, str] = {"text": "", "thinking": ""}
+        self._said = _nothing()
         self._kept = 0
         self._kept_at: Micros = desk.clock.monotonic()
 
@@ -48,7 +48,7 @@ class Saying:
 
     def clear(self) -> None:
         """Begin anew after a step, whose message holds what was said before it."""
-        self._said = {"text": "", "thinking": ""}
+        self._said = _nothing()
         self._kept = 0
 
     def so_far(self, gauge: Gauge | None) -> NewMessage | None:
@@ -80,3 +80,7 @@ class Saying:
         except StoreUnavailable:
             return  # it is kept with what comes next
         self._kept += len(text)
+
+
+def _nothing() -> dict[DeltaKind, str]:
+    return {"text": "", "thinking": "", "call": ""}

@@ -98,6 +98,11 @@ class TurnStage:
         """Store why nothing comes for now."""
         await self._note_pause(reason)
 
+    async def show_call(self, text: str) -> None:
+        """Show what the agent does itself."""
+        await self._go_on()
+        await self._saying.add("call", text)
+
     async def note_model(self, asked: Asked) -> None:
         """Store which model was asked and with what, unless that is stored."""
         self._gauge = asked.gauge or self._gauge

@@ -5,6 +5,7 @@ deliveries can become visible out of order on PostgreSQL, so a look goes back a 
 """
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from keryx.config import Settings
@@ -16,10 +17,11 @@ from keryx.domain.turn import TurnId, TurnState, gives_way
 from keryx.store.database import ReadTx
 from keryx.store.tables import approvals, inbox, keys, nodes, people, said, sessions, turns
 from keryx.store.tables.approvals import OpenQuestion
-from keryx.store.tables.said import Heard, SaidElsewhere, Spoken
+from keryx.store.tables.said import Call, Heard, SaidElsewhere, Spoken
 from keryx.views.turn import said_so_far
 
 __all__ = [
+    "Call",
     "EndedTurn",
     "Heard",
     "HeldTurn",
@@ -68,6 +70,8 @@ class Since:
     """Deliveries that it has shown, or that were finished before it began."""
     heard: tuple[str, int, int] | None = None
     """The session it shows, and the last thing said there and the last turn ended there that it knows of."""
+    calls: tuple[TurnId, int] | None = None
+    """The turn that was under way, and the last of its calls before which all have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,8 @@ class Look:
     elsewhere: tuple[SaidElsewhere, ...]
     """What the session's turns answered on other surfaces, and not here."""
     turn: HeldTurn | None
+    calls: tuple[Call, ...]
+    """What that turn, and the one that was under way at the last look, called since, or had not ended by then."""
     queued: int
     """Messages that wait for their turn."""
     commands: int
@@ -151,16 +157,20 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
     spoken = {each.id: each for each in (*unfinished, *recent) if each.id not in since.seen}
     session_id = _find_session(tx, place)
     heard, elsewhere, heard_up_to = _hear(tx, session_id, since, address=address)
-    turn = None if session_id is None else turns.find_live_turn(tx, session_id)
+    live = None if session_id is None else turns.find_live_turn(tx, session_id)
+    # What Keryx does by itself is nobody's business, and nobody waits for it.
+    turn = None if live is None or gives_way(live.purpose) else live
+    is_news = since.heard is not None and since.heard[0] == session_id
+    calls, called_up_to = _watch_calls(tx, None if turn is None else turn.id, since, is_news=is_news)
     waiting = [] if session_id is None else said.list_waiting(tx, session_id)
     return Look(
         session_id=session_id,
-        since=Since(after=newest, seen=since.seen, heard=heard_up_to),
+        since=Since(after=newest, seen=since.seen, heard=heard_up_to, calls=called_up_to),
         spoken=tuple(spoken[number] for number in sorted(spoken)),
         heard=heard,
         elsewhere=elsewhere,
-        # What Keryx does by itself is nobody's business, and nobody waits for it.
-        turn=None if turn is None or gives_way(turn.purpose) else _held(tx, turn),
+        turn=None if turn is None else _held(tx, turn),
+        calls=calls,
         queued=sum(each.kind != "command" and not each.is_own for each in waiting),
         commands=sum(each.kind == "command" for each in waiting),
         is_due=session_id is not None and is_due(tx, session_id),
@@ -267,6 +277,21 @@ def _hear(
     heard = tuple(said.list_heard(tx, session_id, after=last_heard, limit=ROWS_MAX))
     elsewhere = said.list_elsewhere(tx, session_id, address=address, after=last_ended, limit=ROWS_MAX)
     return heard, tuple(elsewhere), (session_id, heard[-1].id if heard else last_heard, ended)
+
+
+def _watch_calls(
+    tx: ReadTx, turn_id: TurnId | None, since: Since, *, is_news: bool
+) -> tuple[tuple[Call, ...], tuple[TurnId, int] | None]:
+    """Return the calls of the turn under way and of the one before, and up to where; else, those that still run."""
+    before, after = since.calls or (None, 0)
+    rest = [] if before is None or before == turn_id else said.list_calls(tx, before, after=after)
+    after = after if before == turn_id else 0
+    calls = [] if turn_id is None else said.list_calls(tx, turn_id, after=after)
+    if not is_news:
+        rest, calls = [], [each for each in calls if each.ended_at is None]
+    ended = takewhile(lambda each: each.ended_at is not None, calls)
+    up_to = max((each.no for each in ended), default=after)
+    return (*rest, *calls), None if turn_id is None else (turn_id, up_to)
 
 
 def _held(tx: ReadTx, turn: turns.Turn) -> HeldTurn:

@@ -45,6 +45,7 @@ class Noted:
     said: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
     pauses: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
     steps: list[NewMessage] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     told: list[Said] = field(default_factory=list)
@@ -60,6 +61,9 @@ class Noted:
 
     async def pause(self, reason: str) -> None:
         self.pauses.append(reason)
+
+    async def show_call(self, text: str) -> None:
+        self.used.append(text)
 
     async def note_model(self, asked: Asked) -> None:
         self.asked.append(asked)

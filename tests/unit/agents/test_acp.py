@@ -251,6 +251,7 @@ async def test_a_wish_that_is_decided_at_once_holds_nobody_up(tmp_path: Path, *,
         PERMISSION,
         "acp_delete",
     ]
+    assert [used.partition(":")[0] for used in stage.used] == ["acp_delete"]
 
 
 class Waiting(Exception):

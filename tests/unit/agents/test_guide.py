@@ -33,6 +33,9 @@ class Heard:
     async def pause(self, reason: str) -> None:
         raise AssertionError(reason)
 
+    async def show_call(self, text: str) -> None:
+        raise NotImplementedError
+
     async def note_model(self, asked: Asked) -> None:
         raise AssertionError(asked)
 

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.domain.inbox import InboxKind
-from keryx.domain.message import Part, decode_parts
+from keryx.domain.json_value import JsonValue
+from keryx.domain.message import Part, ToolCallPart, ToolResultPart, decode_parts, text_of
 from keryx.domain.outbox import DeliveryKind, DeliveryState
 from keryx.domain.source import Source
+from keryx.domain.turn import StepEffect, StepState, must_record_start
 from keryx.store.codec import from_json
 from keryx.store.database import ReadTx
 
@@ -154,6 +156,57 @@ def last_words(tx: ReadTx, *, session_id: str, branch_no: int, turn_id: int) -> 
     """Return the last thing a turn said that was kept, or None."""
     row = tx.row("said.last_words", session_id=session_id, branch_no=branch_no, turn_id=turn_id)
     return None if row is None else decode_parts(row[0])
+
+
+class Call(NamedTuple):
+    """Something a turn calls, in the order of its columns."""
+
+    turn_id: int
+    no: int
+    call_id: str
+    session_id: str
+    call_seq: int
+    name: str
+    effect: StepEffect
+    state: StepState
+    started_at: Micros | None
+    ended_at: Micros | None
+    called_at: Micros
+    body: str
+    result: str | None
+
+    @property
+    def said(self) -> str:
+        """What was said before it, and before those that were called with it."""
+        return text_of(decode_parts(self.body))
+
+    @property
+    def arguments(self) -> JsonValue:
+        """What it is called with."""
+        calls = (part for part in decode_parts(self.body) if isinstance(part, ToolCallPart))
+        return next((part.arguments for part in calls if part.call_id == self.call_id), None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it runs or ran; one that was not allowed never did."""
+        return self.started_at is not None or not must_record_start(self.effect)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has a result that says so."""
+        results = () if self.result is None else decode_parts(self.result)
+        return any(isinstance(part, ToolResultPart) and part.is_error for part in results)
+
+    @property
+    def took(self) -> Micros | None:
+        """How long it ran; None while it has not ended."""
+        begun = self.called_at if self.started_at is None else self.started_at
+        return None if self.ended_at is None else self.ended_at - begun
+
+
+def list_calls(tx: ReadTx, turn_id: int, *, after: int) -> list[Call]:
+    """Return what a turn calls after a number among its calls, in the order they were made."""
+    return [Call._make(row) for row in tx.rows("said.list_calls", turn_id=turn_id, after=after)]
 
 
 def find_sender(tx: ReadTx, *, platform: str, account: str) -> Sender | None:

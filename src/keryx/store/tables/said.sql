@@ -49,6 +49,17 @@ WHERE t.session_id = :session_id AND t.id > :after AND t.ended_at IS NOT NULL
                   WHERE h.turn_id = t.id AND h.address = :address AND h.kind IN ('reply', 'scheduled', 'copy'))
 ORDER BY t.id LIMIT :limit
 
+-- name: said.list_calls
+-- What a turn calls, after a number among its calls: with the message that made the call, and its result.
+SELECT s.turn_id, s.no, s.call_id, s.session_id, s.call_seq, s.name, s.effect, s.state, s.started_at, s.ended_at,
+       c.created_at, c.parts, r.parts
+FROM steps s
+JOIN turns t ON t.id = s.turn_id
+JOIN messages c ON c.session_id = s.session_id AND c.branch_no = t.branch_no AND c.seq = s.call_seq
+LEFT JOIN messages r ON r.session_id = s.session_id AND r.branch_no = t.branch_no AND r.seq = s.result_seq
+WHERE s.turn_id = :turn_id AND s.no > :after
+ORDER BY s.no
+
 -- name: said.find_sender
 -- Who sends through an account now.
 SELECT holder, epoch FROM connector_leases

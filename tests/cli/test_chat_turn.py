@@ -1,0 +1,181 @@
+"""What a turn does is seen while it does it, and stands on the screen once when it is over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from keryx.agents.agent import Answer, Brief, Stage
+from keryx.cli.chat_turn import ending, told
+from keryx.clock import SECOND
+from keryx.domain.json_value import JsonValue
+from keryx.domain.message import NewMessage, TextPart, ToolCallPart
+from keryx.domain.turn import StepEffect
+from keryx.gateway.supervisor import Gateway
+from keryx.store.database import Database
+from keryx.testing.builders import call_message
+from keryx.tools.plain import Arguments, Parameter, PlainTool
+from keryx.tools.tool import Toolbox, ToolFailed, Use
+from keryx.views.said import Call
+from tests.cli.runner import make_desk
+from tests.cli.terminal import CTRL_C
+from tests.cli.test_chat_here import Sitting, sitting, store
+from tests.flow.running import Actor, said
+
+__all__ = ["store"]
+
+
+class Wait(PlainTool):
+    """Waits until it may end; told to fail, it does."""
+
+    name = "wait"
+    description = "Wait for something."
+    effect: StepEffect = "once"
+    parameters = {"command": Parameter(help="What to wait for", required=True)}  # noqa: RUF012 - never changed
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+
+    async def work(self, use: Use, given: Arguments) -> JsonValue:  # noqa: ARG002
+        if given.text("command") == "fail":
+            raise ToolFailed("It failed.")
+        await self.may_end.wait()
+        return "done"
+
+
+def calls(text: str, *commands: str) -> NewMessage:
+    """A message that says something and calls the tool with each command."""
+    made = (
+        ToolCallPart(call_id=f"c{number}", name="wait", arguments={"command": command})
+        for number, command in enumerate(commands)
+    )
+    return NewMessage(role="assistant", parts=(TextPart(text=text), *made))
+
+
+@dataclass
+class Worker:
+    """An agent that says something, calls the tool, and thinks until it may answer."""
+
+    commands: tuple[str, ...]
+    tool: Wait = field(default_factory=Wait)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, brief: Brief, stage: Stage) -> Answer:  # noqa: ARG002
+        await stage.say("I will look.")
+        await stage.act(calls("I will look.", *self.commands))
+        await stage.think("hm")
+        await self.may_answer.wait()
+        await stage.say("There ")
+        return said("There it is.")
+
+    async def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def watching(
+    database: Database, worker: Worker, monkeypatch: pytest.MonkeyPatch, *, beside_gateway: bool = False
+) -> AsyncIterator[Sitting]:
+    """Sit at a chat that runs the worker's turns, or beside a gateway that does."""
+    async with AsyncExitStack() as stack:
+        if beside_gateway:
+            gateway = Gateway(make_desk(database), worker, Toolbox([worker.tool]), [])
+            await gateway.start()
+            stack.push_async_callback(gateway.stop, seconds=1)
+        tools = [worker.tool]
+        yield await stack.enter_async_context(sitting(make_desk(database), worker, monkeypatch, tools=tools))
+
+
+@pytest.mark.parametrize("beside_gateway", [False, True])
+async def test_a_call_is_seen_while_it_runs_and_then_how_long_it_took(
+    store: Database, monkeypatch: pytest.MonkeyPatch, *, beside_gateway: bool
+) -> None:
+    worker = Worker(("git log\n\x1b[2J",))
+    async with watching(store, worker, monkeypatch, beside_gateway=beside_gateway) as at:
+        at.person.enter("look")
+        await at.person.sees("wait: git log\\n\\x1b[2J …")
+        await at.person.sees("Working …")
+        assert "I will look." in at.person.text
+        worker.tool.may_end.set()
+        await at.person.sees("wait: git log\\n\\x1b[2J (0.")
+        await at.person.sees("Thinking …")
+        worker.may_answer.set()
+        await at.person.sees("There it is.")
+        await at.leave()
+        assert at.person.text.count("I will look.") == 1
+        assert at.person.text.count("wait: ") == 1
+
+
+async def test_calls_of_one_message_are_a_line_each_and_a_failure_is_told(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(("long " * 50, "fail"))
+    async with watching(store, worker, monkeypatch) as at:
+        at.person.enter("look")
+        await at.person.sees("wait: fail (failed, 0.")
+        worker.tool.may_end.set()
+        await at.person.sees("… (0.")
+        worker.may_answer.set()
+        await at.person.sees("There it is.")
+        await at.leave()
+        assert at.person.text.count("I will look.") == 1
+        assert at.person.text.count("wait: ") == 2
+
+
+async def test_a_call_that_is_stopped_is_told_as_interrupted(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watching(store, Worker(("make all",)), monkeypatch) as at:
+        at.person.enter("look")
+        await at.person.sees("wait: make all …")
+        at.person.type(CTRL_C)
+        await at.person.sees("wait: make all (interrupted, ")
+        await at.person.sees("Ready.")
+        await at.leave()
+        assert at.person.text.count("wait: ") == 1
+
+
+async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = asyncio.Event()
+
+    async def act(brief: Brief, stage: Stage) -> Answer:
+        await stage.show_call("acp_execute: make all")
+        await goes_on.wait()
+        await stage.say("It is ")
+        return said("It is made.")
+
+    async with sitting(make_desk(store), Actor(act), monkeypatch) as at:
+        at.person.enter("make it")
+        await at.person.sees("acp_execute: make all …")
+        await at.person.sees("Working …")
+        goes_on.set()
+        await at.person.sees("It is made.")
+        await at.leave()
+        assert "make all" not in at.person.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"workdir": "src", "command": "ls\t-l"}, "tool: ls\\t-l"),
+        ({"deep": {"text": ["first", "second"]}}, "tool: text"),
+        ({"on": True, "nothing": None}, "tool"),
+        ("not an object", "tool"),
+        ({"path": "a" * 600}, "tool: " + "a" * 500),
+        ({"path": "\u202etxt"}, "tool: \\u202etxt"),
+    ],
+)
+def test_a_call_is_a_line_in_which_nothing_is_hidden(arguments: JsonValue, line: str) -> None:
+    assert told("tool", arguments) == line
+
+
+def test_how_long_an_agent_s_own_doing_took_is_not_known() -> None:
+    body = call_message(("c", "once")).parts
+    call = Call(1, 1, "c", "s", 2, "acp_execute", "once", "done", 0, 2 * SECOND, 0, str(body), None)
+    assert ending(call) == ""
+    assert ending(call._replace(name="terminal")) == "2.0 s"
+    assert ending(call._replace(name="terminal", state="unknown")) == "interrupted, 2.0 s"
