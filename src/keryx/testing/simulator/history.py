@@ -18,7 +18,10 @@ from keryx.testing.simulator.world import SETTINGS, Event, How, Place, Runaway, 
 
 CHATS = ("ana", "ben", "family")
 MODES = ("", "", "", "", "!steer ", "!stop ", "!collect ", "!rollback ", "!queue ")
-COMMANDS = ("/stop", "/status", "/new", "/why", "/search word")
+COMMANDS = (
+    *("/stop", "/status", "/new", "/why", "/search word"),
+    *("/undo", "/redo", "/compress", "/resume 1", "/resume 2", "/sessions"),
+)
 TROUBLES: tuple[Trouble, ...] = ("reject", "lose the message", "lose the receipt", "limit")
 PAUSES = (0.0, 0.0, 0.05, 0.4, 2.0, 8.0)
 HOWS: tuple[How, ...] = ("kill", "freeze", "exception")
