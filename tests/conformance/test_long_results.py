@@ -2,7 +2,7 @@
 
 import pytest
 
-from keryx.domain.long_result import WINDOW_MAX, LongResult
+from keryx.domain.long_result import SEARCHED_MAX, WINDOW_MAX, LongResult
 from keryx.domain.session import SessionId
 from keryx.errors import NotFound
 from keryx.store.database import Database, Tx
@@ -13,10 +13,13 @@ from keryx.tools.results import ReadResult
 from keryx.tools.tool import ToolFailed, Use
 from keryx.transactions.append_message import Appended
 from keryx.transactions.branch_session import fork
+from keryx.transactions.index_messages import index_step
 from keryx.transactions.keep_blobs import collect_blobs
 from keryx.transactions.purge_session import purge_session
 from keryx.transactions.record_step import AlreadyEnded, record_result
 from keryx.views.media import read_result
+from keryx.views.search import search
+from keryx.views.search_verify import verify_index
 from tests.conformance.acting import call
 from tests.conformance.stage import Stage
 
@@ -35,7 +38,7 @@ async def look_up(stage: Stage, whole: LongResult = LONG, *, user: str = "ana") 
     await call(stage, begun, ("a", "pure"))
 
     def record(tx: Tx) -> Appended | AlreadyEnded:
-        shown = result_message("a", "the beginning and the end")
+        shown = result_message("a", whole.shown)
         return record_result(tx, begun.lease, turn_id=begun.turn_id, result=shown, whole=whole)
 
     assert isinstance(await stage.do(record), Appended)
@@ -120,3 +123,74 @@ async def test_nothing_is_kept_of_a_result_that_is_not_stored(stage: Stage) -> N
             )
         )
     assert await stage.look(lambda tx: read_result(tx, session_id, LONG.hash)) is None
+
+
+async def found(stage: Stage, words: str, *, person_id: int) -> list[str]:
+    """Return the conversations in which a search finds words."""
+    result = await stage.look(lambda tx: search(tx, words, person_id=person_id))
+    return [session.session_id for session in result.sessions]
+
+
+async def index(stage: Stage) -> int:
+    """Index everything; return in how many steps."""
+    steps = 1
+    while (await stage.database.write_index(index_step)).more:
+        steps += 1
+    assert await stage.look(verify_index) == ()
+    return steps
+
+
+async def test_what_is_left_out_of_a_long_result_is_found_with_and_without_the_index(stage: Stage) -> None:
+    ana = await stage.meet("ana")
+    ben = await stage.meet("ben")
+    middle = f"{'a ' * 10_000}quokka {'b ' * 10_000}"
+    session_id = await look_up(stage, LongResult(text=middle))
+    for _ in range(2):
+        assert await found(stage, "quokka", person_id=ana.id) == [session_id]
+        assert await found(stage, "read_result", person_id=ana.id) == [], "the note is not what the tool said"
+        assert await found(stage, "quokka", person_id=ben.id) == []
+        await index(stage)
+    forked = await stage.do(lambda tx: fork(tx, stage.ids, session_id, person=ana))
+    for purged, where in ((session_id, [forked]), (forked, [])):
+        await stage.do(lambda tx, purged=purged: purge_session(tx, purged, person_id=ana.id))  # type: ignore[misc]
+        for _ in range(2):
+            assert await found(stage, "quokka", person_id=ana.id) == where
+            await index(stage)
+
+
+async def test_of_a_very_long_result_the_beginning_and_the_end_are_found(stage: Stage) -> None:
+    ana = await stage.meet("ana")
+    half = "a " * (SEARCHED_MAX // 2)
+    session_id = await look_up(stage, LongResult(text=f"first {half}second {half}third"))
+    for _ in range(2):
+        for word, where in (("first", [session_id]), ("second", []), ("third", [session_id])):
+            assert await found(stage, word, person_id=ana.id) == where
+        await index(stage)
+
+
+async def test_a_result_of_another_conversation_is_not_found_by_naming_it(stage: Stage) -> None:
+    ana = await stage.meet("ana")
+    ben = await stage.meet("ben")
+    whole = LongResult(text=f"{'a ' * 10_000}quokka {'b ' * 10_000}")
+    await look_up(stage, whole)
+    forged = (await stage.accept("look", source=dm("ben"))).session_id
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "pure"))
+    await stage.do(
+        lambda tx: record_result(
+            tx, begun.lease, turn_id=begun.turn_id, result=result_message("a", whole.shown), whole=None
+        )
+    )
+    await stage.finish(begun)
+    for _ in range(2):
+        assert await found(stage, "quokka", person_id=ben.id) == []
+        assert await found(stage, "left", person_id=ben.id) == [forged]
+        assert len(await found(stage, "quokka", person_id=ana.id)) == 1
+        await index(stage)
+
+
+async def test_long_results_are_indexed_a_few_at_a_time(stage: Stage) -> None:
+    for user in ("ana", "ben", "cem"):
+        await stage.meet(user)
+        await look_up(stage, LongResult(text=f"{user} " * 10_000), user=user)
+    assert await index(stage) > 3

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from keryx.clock import Micros
 from keryx.domain.graphemes import cut, one_line
 from keryx.domain.json_value import JsonValue, leaves
+from keryx.domain.long_result import ReadKept, searched_output
 from keryx.domain.part import (
     MediaPart,
     Part,
@@ -294,17 +295,20 @@ def text_of(parts: tuple[Part, ...]) -> str:
     return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
-def search_text(parts: tuple[Part, ...]) -> str:
-    """Return what a search looks at: text, tool names, arguments, results, media names; not thinking."""
+def search_text(parts: tuple[Part, ...], read_kept: ReadKept) -> str:
+    """Return what a search looks at: text, tool names, arguments, results, media names; not thinking.
+
+    ``read_kept`` returns what is kept of long results. Index and scan must be given the same.
+    """
     if len(parts) == 1 and type(parts[0]) is TextPart:
         return parts[0].text
-    return "\n".join([piece for part in parts for piece in _searchable(part)])
+    return "\n".join([piece for part in parts for piece in _searchable(part, read_kept)])
 
 
-def stored_search_text(encoded: str) -> str:
+def stored_search_text(encoded: str, read_kept: ReadKept) -> str:
     """Return ``search_text`` of the parts in a stored text, without making them where it is nothing but text."""
     value = _read(encoded) if encoded.startswith('"') else None
-    return value if isinstance(value, str) else search_text(decode_parts(encoded))
+    return value if isinstance(value, str) else search_text(decode_parts(encoded), read_kept)
 
 
 def preview_of(parts: tuple[Part, ...], limit: int = PREVIEW_LENGTH) -> str:
@@ -320,7 +324,7 @@ def tool_call_count(parts: tuple[Part, ...]) -> int:
     return sum([isinstance(part, ToolCallPart) for part in parts])
 
 
-def _searchable(part: Part) -> Iterator[str]:
+def _searchable(part: Part, read_kept: ReadKept) -> Iterator[str]:
     match part:
         case TextPart():
             yield part.text
@@ -329,7 +333,7 @@ def _searchable(part: Part) -> Iterator[str]:
             yield from leaves(part.arguments)
         case ToolResultPart():
             yield part.name
-            yield from leaves(part.output)
+            yield from leaves(searched_output(part.output, read_kept))
         case MediaPart(name=str(name)):
             yield name
         case UnknownPart():

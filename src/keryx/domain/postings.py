@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from keryx.domain.docsets import HASH_RATIO, stretch
 from keryx.errors import StoreCorrupt
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Written into the index; an index with another number is thrown away and built anew."""
 DOCS_MAX: Final = 65_000
 TERM_MAX: Final = 64

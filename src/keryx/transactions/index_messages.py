@@ -6,16 +6,18 @@ together. The work shares the interpreter with the message writer, so it breathe
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from keryx.domain.event import Position
+from keryx.domain.long_result import LEFT_OUT, SEARCHED_MAX
 from keryx.domain.message import decode_parts, search_text
 from keryx.domain.postings import pack_blocks
 from keryx.domain.search_match import features
 from keryx.domain.segment import Author, Document, build_segment, document_scopes
 from keryx.errors import StoreCorrupt
 from keryx.store.database import Tx
-from keryx.store.tables import search
+from keryx.store.tables import blobs, search
 from keryx.store.tables.search import NewFact, SegmentRow, SessionRow
 from keryx.transactions.merge_segments import merge_is_due, merge_step
 
@@ -79,7 +81,7 @@ def _index_batch(tx: Tx, position: Position, *, rows_max: int, breathe: Callable
     facts = _take(search.list_new(tx, after=position, limit=rows_max))
     if not facts:
         return 0
-    documents = [_message_document(fact) for fact in facts if fact.message_id is not None]
+    documents = [_message_document(tx, fact) for fact in facts if fact.message_id is not None]
     said_of = {fact.session_id for fact in facts if fact.session_id and fact.kind in CARD_KINDS}
     documents += [
         _card_document(session, card_id=search.ensure_card(tx, session.id))
@@ -100,20 +102,25 @@ def _take(facts: list[NewFact]) -> list[NewFact]:
     """Return as many of the first facts as are work for one batch."""
     size = 0
     for index, fact in enumerate(facts):
-        size += len(fact.parts) if fact.message_id is not None else 0
+        size += _size(fact) if fact.message_id is not None else 0
         if size > TEXT_MAX and index:
             return facts[:index]
     return facts
 
 
-def _message_document(fact: NewFact) -> Document:
+def _size(fact: NewFact) -> int:
+    """Return about how many characters are to be indexed; where a result is kept beside it, as many as there may be."""
+    return len(fact.parts) + fact.parts.count(LEFT_OUT) * SEARCHED_MAX
+
+
+def _message_document(tx: Tx, fact: NewFact) -> Document:
     parts = decode_parts(fact.parts)
     assert fact.message_id is not None
     assert fact.session_id is not None
     return Document(
         id=fact.message_id,
         created_at=fact.created_at,
-        text=search_text(parts),
+        text=search_text(parts, partial(blobs.find_result, tx, session_id=fact.session_id)),
         scopes=document_scopes(
             session_id=fact.session_id,
             audience_id=fact.audience_id,

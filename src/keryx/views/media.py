@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from keryx.domain.cover import Cover
-from keryx.domain.long_result import RESULT_TYPE, text_of_result
 from keryx.domain.message import MediaPart, Message
 from keryx.domain.part import IMAGES
 from keryx.store.database import ReadTx
@@ -45,7 +44,7 @@ def read_shown(tx: ReadTx, spoken: Sequence[Message | Cover]) -> dict[str, bytes
 def read_result(tx: ReadTx, session_id: str, digest: str) -> str | None:
     """Return a long result whole, if it is one of the session's own, or of those it was forked from."""
     for holder in dict.fromkeys(branch.session_id for branch in branches.list_branches(tx, session_id)):
-        found = blobs.find_held(tx, digest, holder=blobs.session_holder(holder))
-        if found is not None and found.data is not None and found.media_type == RESULT_TYPE:
-            return text_of_result(bytes(found.data))
+        found = blobs.find_result(tx, digest, session_id=holder)
+        if found is not None:
+            return found
     return None

@@ -6,6 +6,7 @@ was purged, moved to the bin or retitled since is judged as it is now.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from keryx.clock import Micros
@@ -15,7 +16,7 @@ from keryx.domain.search_query import Filter, Query
 from keryx.domain.segment import platform_token, scope_term
 from keryx.domain.tokens import tokenize
 from keryx.store.database import ReadTx
-from keryx.store.tables import people, search
+from keryx.store.tables import blobs, people, search
 from keryx.store.tables.search import MessageRow, SessionRow
 from keryx.views.search_plan import Key, Plan, ScopeGroup
 
@@ -194,7 +195,8 @@ class Judge:
         session = self._visible(message.session_id)
         if session is None:
             return None
-        text = Text(stored_search_text(message.parts))
+        read_kept = partial(blobs.find_result, self._tx, session_id=message.session_id)
+        text = Text(stored_search_text(message.parts, read_kept))
         facts = (
             replace(
                 _session_facts(session),

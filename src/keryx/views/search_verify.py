@@ -5,6 +5,7 @@ in its segment until it is merged away, and is judged by the session's row whene
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -22,7 +23,7 @@ from keryx.domain.segment import (
     session_mark,
 )
 from keryx.store.database import ReadTx
-from keryx.store.tables import search
+from keryx.store.tables import blobs, search
 from keryx.store.tables.search import MessageRow, SessionRow
 
 PROBLEMS_MAX: Final = 20
@@ -116,15 +117,15 @@ def _documents(tx: ReadTx, ids: Sequence[int]) -> Iterator[Document]:
     for begin in range(0, len(ids), PAGE):
         messages = search.list_messages(tx, [each for each in ids[begin : begin + PAGE] if each > 0])
         sessions = search.list_sessions(tx, {message.session_id for message in messages.values()})
-        yield from (_document(message, sessions[message.session_id]) for message in messages.values())
+        yield from (_document(tx, message, sessions[message.session_id]) for message in messages.values())
 
 
-def _document(message: MessageRow, session: SessionRow) -> Document:
+def _document(tx: ReadTx, message: MessageRow, session: SessionRow) -> Document:
     parts = decode_parts(message.parts)
     return Document(
         id=message.id,
         created_at=message.created_at,
-        text=search_text(parts),
+        text=search_text(parts, partial(blobs.find_result, tx, session_id=session.id)),
         scopes=document_scopes(
             session_id=session.id,
             audience_id=session.audience_id,

@@ -100,7 +100,7 @@ def test_any_item_comes_back_as_it_was(item: dict[str, Any]) -> None:
 def test_what_is_said_is_shown_and_found_and_the_rest_is_not() -> None:
     message = stored(to_message(OUTPUT))
     assert message.text == "At the hotel.\nRome"
-    assert "completed" not in search_text(message.parts)
+    assert "completed" not in search_text(message.parts, lambda _: None)
     call = stored(to_message(ITEMS[9]))
     assert call.tool_calls == (ToolCallPart(call_id="c1", name="look", arguments="{}"),)
     assert stored(to_message(ITEMS[10])).role == "tool"

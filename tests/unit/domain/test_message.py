@@ -214,8 +214,8 @@ def test_the_text_is_what_was_said() -> None:
 
 
 def test_a_search_sees_everything_but_thinking() -> None:
-    assert search_text((TextPart(text="a"),)) == "a"
-    assert search_text(MIXED).split("\n") == [
+    assert search_text((TextPart(text="a"),), lambda _: None) == "a"
+    assert search_text(MIXED, lambda _: None).split("\n") == [
         "Let me  look.",
         "search",
         "path",

@@ -7,6 +7,7 @@ brought.
 from typing import NamedTuple
 
 from keryx.clock import Micros
+from keryx.domain.long_result import RESULT_TYPE, text_of_result
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
 
@@ -41,6 +42,14 @@ def find_held(tx: ReadTx, hash: str, *, holder: str) -> Blob | None:  # noqa: A0
     """Return a content that ``holder`` needs, or None."""
     row = tx.row("blobs.find_held", hash=hash, holder=holder)
     return None if row is None else Blob._make(row)
+
+
+def find_result(tx: ReadTx, digest: str, *, session_id: str) -> str | None:
+    """Return the text of a long result that a session needs, or None."""
+    found = find_held(tx, digest, holder=session_holder(session_id))
+    if found is None or found.data is None or found.media_type != RESULT_TYPE:
+        return None
+    return text_of_result(bytes(found.data))
 
 
 def is_newer(tx: ReadTx, hash: str, *, since: Micros) -> bool:  # noqa: A002 - named as the column
