@@ -8,7 +8,10 @@ from keryx.domain.prices import LIST_DATE
 
 SHOWN_MICROS: Final = 100
 UNKNOWN_MODEL: Final = "an unknown model"
-ESTIMATED: Final = f"Costs are estimated, at your own prices or else at those of {LIST_DATE}; so are tokens of what was interrupted."
+ESTIMATED: Final = (
+    f"Costs are estimated, at your own prices or else at those of {LIST_DATE}; "
+    "so are the tokens of what was interrupted."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

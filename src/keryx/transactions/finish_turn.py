@@ -26,6 +26,8 @@ from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.title_session import ask_title, set_model_title
 
 NOT_HERE = "(answered elsewhere)"
+CUT_OFF = "(cut off at the model's limit)"
+"""What stands under an answer that used up all it was given to say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +113,15 @@ def _deliver(
         for surface in keys.list_keys(tx, turn.session_id):
             if _names_place(surface.key):
                 kinds.setdefault(Address.of(surface.source), "copy")
+    is_whole = message.finish_reason != "length"
+    parts = message.parts if is_whole else (*message.parts, TextPart(text=CUT_OFF))
     queued: list[int] = []
     for address, said_as in kinds.items():
         added = outbox.add_delivery(
             tx,
             address=address,
             kind=said_as,
-            parts=message.parts,
+            parts=parts,
             idempotency_key=ids.token(),
             session_id=turn.session_id,
             turn_id=turn.id,
