@@ -13,7 +13,7 @@ from keryx.domain.session import SessionId
 from keryx.errors import LeaseLost, NotFound
 from keryx.store.database import Database, ReadTx
 from keryx.store.tables import branches, people, turns
-from keryx.testing.builders import dm
+from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
 from keryx.transactions.begin_turn import BegunTurn
 from keryx.transactions.cover_messages import Covered, Refused, cover_held
@@ -186,6 +186,22 @@ async def test_a_fork_does_not_take_back_what_was_summarised_where_it_came_from(
     await hear(stage, "/fork")
     assert await reply(stage, "/compress undo") == "No summary stands for anything here."
     assert len(await stage.look(lambda tx: branches.list_covers(tx, session_id))) == 1
+
+
+async def test_a_note_of_what_several_people_said_is_by_none_of_them(stage: Stage) -> None:
+    ben = await stage.meet("ben")
+    await stage.exchange("question 0", source=group("ben"))
+    session_id = await stage.exchange("question 1", source=group("ana"))
+    for last_seq, note in ((2, "Likes tea."), (4, "Is in Rome.")):
+        await stage.accept(f"question {last_seq}", source=group("ana"))
+        begun = await stage.begin()
+        summary = replace(SUMMARY, first_seq=1, last_seq=last_seq, notes=(note,))
+        assert isinstance(await cover(stage, begun, summary), Covered)
+        await stage.finish(begun)
+    found = await stage.look(
+        lambda tx: find_memories(tx, session_id, person_id=ben.id, words="tea Rome", limit=9)
+    )
+    assert {(each.text, each.author_id) for each in found} == {("Likes tea.", ben.id), ("Is in Rome.", None)}
 
 
 async def test_what_a_summary_used_counts_beside_the_messages_and_goes_out_with_it(stage: Stage) -> None:

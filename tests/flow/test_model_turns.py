@@ -142,6 +142,16 @@ async def test_a_stop_is_obeyed_soon_and_keeps_what_was_said(store: Database, pl
     assert messages[-1].output_tokens == 2
 
 
+async def test_an_answer_that_reached_the_model_s_limit_is_marked(
+    store: Database, platform: FakePlatform
+) -> None:
+    script = [Reply(text="one two", finish="length")]
+    async with ModelServer(script) as server, running(store, platform, agent_on(server)):
+        platform.say("Count.")
+        await until(lambda: "".join(platform.said_to("1")) == "one two(cut off at the model's limit)")
+    assert texts_of(await transcript(store))[-1] == ("assistant", "one two")
+
+
 async def test_what_is_said_meanwhile_is_read_at_the_next_step(
     store: Database, platform: FakePlatform
 ) -> None:

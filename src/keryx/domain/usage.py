@@ -10,7 +10,7 @@ SHOWN_MICROS: Final = 100
 UNKNOWN_MODEL: Final = "an unknown model"
 ESTIMATED: Final = (
     f"Costs are estimated, at your own prices or else at those of {LIST_DATE}; "
-    "so are tokens of what was interrupted."
+    "so are the tokens of what was interrupted."
 )
 
 

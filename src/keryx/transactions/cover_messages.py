@@ -12,6 +12,7 @@ from keryx.domain.session import SessionId
 from keryx.domain.turn import TurnId
 from keryx.store.database import ReadTx, Tx
 from keryx.store.tables import branches, covers, feed, paths, sessions
+from keryx.store.tables.memories import Origin
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.idle_session import lock_idle
 from keryx.transactions.manage_memory import remember
@@ -82,10 +83,24 @@ def cover_held(
     """
     hold_turn(tx, lease, turn_id=turn_id)
     outcome = cover(tx, lease.session_id, summary, person_id=person_id, holder=lease.holder)
-    if isinstance(outcome, Covered):
+    if isinstance(outcome, Covered) and summary.notes:
+        origin = Origin(
+            author_id=_author(tx, lease.session_id, summary, person_id=person_id),
+            session_id=lease.session_id,
+            seq=summary.last_seq,
+        )
         for note in summary.notes:
-            remember(tx, lease.session_id, note, person_id=person_id, seq=summary.last_seq)
+            remember(tx, lease.session_id, note, person_id=person_id, origin=origin)
     return outcome
+
+
+def _author(tx: ReadTx, session_id: SessionId, summary: Summary, *, person_id: int) -> int | None:
+    """Return who said what a summary stands for; None where several did, because a note does not say which of them."""
+    active = sessions.get_session(tx, session_id).active_branch_no
+    shown = branches.list_path(tx, session_id=session_id, branch_no=active)
+    spoke = paths.list_authors(tx, shown, first_seq=summary.first_seq, last_seq=summary.last_seq)
+    authors = spoke or {person_id}
+    return None if len(authors) > 1 else next(iter(authors))
 
 
 def uncover_last(tx: Tx, session_id: SessionId, *, person_id: int) -> Cover | None:

@@ -26,6 +26,8 @@ from keryx.transactions.title_session import ask_title, set_model_title
 from keryx.transactions.where_said import where_said
 
 NOT_HERE = "(answered elsewhere)"
+CUT_OFF = "(cut off at the model's limit)"
+"""What stands under an answer that used up all it was given to say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +103,15 @@ def _deliver(
 ) -> list[int]:
     """Queue the reply for where it was asked, with copies for attached surfaces, or for where its route leads."""
     asked_at = None if turn.origin is None else Address.of(turn.origin)
+    is_whole = message.finish_reason != "length"
+    parts = message.parts if is_whole else (*message.parts, TextPart(text=CUT_OFF))
     queued: list[int] = []
     for address, said_as in where_said(tx, turn, to=to).items():
         added = outbox.add_delivery(
             tx,
             address=address,
             kind=said_as,
-            parts=message.parts,
+            parts=parts,
             idempotency_key=ids.token(),
             session_id=turn.session_id,
             turn_id=turn.id,

@@ -30,17 +30,23 @@ class Undone:
     memory: memories.Memory
 
 
-def remember(tx: Tx, session_id: SessionId, text: str, *, person_id: int, seq: int | None = None) -> Kept:
-    """Keep something said in a session for everybody who heard it; ``seq`` is where, None for what was said last."""
+def remember(
+    tx: Tx,
+    session_id: SessionId,
+    text: str,
+    *,
+    person_id: int,
+    origin: memories.Origin | None = None,
+) -> Kept:
+    """Keep something said in a session for everybody who heard it; without ``origin`` the person said it last."""
     said = _checked(text)
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     memories.lock_memories(tx, session.audience_id)
     known = memories.find_same(tx, said, audience_id=session.audience_id)
     if known is not None:
         return Kept(memory_id=known, is_new=False)
-    origin = memories.Origin(
-        author_id=person_id, session_id=session_id, seq=session.last_seq or None if seq is None else seq
-    )
+    if origin is None:
+        origin = memories.Origin(author_id=person_id, session_id=session_id, seq=session.last_seq or None)
     memory_id = memories.add_memory(tx, audience_id=session.audience_id, text=said, origin=origin)
     memory = memories.get_memory(tx, memory_id, person_id=person_id)
     _changed(tx, memory, "kept", person_id=person_id)

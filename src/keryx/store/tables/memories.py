@@ -38,9 +38,9 @@ class Change(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who said something, and where: in a session, at a message of it, if that is known."""
+    """Who said something, if it was one person, and where: in a session, at a message of it, if that is known."""
 
-    author_id: int
+    author_id: int | None
     session_id: str
     seq: int | None = None
 

@@ -65,5 +65,20 @@ def is_on_path(tx: ReadTx, path: Sequence[Segment], seq: int) -> bool:
     )
 
 
+def list_authors(tx: ReadTx, path: Sequence[Segment], *, first_seq: int, last_seq: int) -> frozenset[int]:
+    """Return the people who spoke between two numbers of a path, as far as they are known."""
+    return frozenset(
+        author_id
+        for segment in path
+        for (author_id,) in tx.rows(
+            "paths.list_authors",
+            session_id=segment.session_id,
+            branch_no=segment.branch_no,
+            first_seq=max(first_seq, segment.first_seq),
+            last_seq=min(last_seq, _end(segment)),
+        )
+    )
+
+
 def _end(segment: Segment) -> int:
     return messages.SEQ_MAX if segment.last_seq is None else segment.last_seq
