@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from keryx import config
 from keryx.agents.agent import Agent
 from keryx.agents.calling import Access
 from keryx.agents.guide import Guide
@@ -87,15 +88,15 @@ async def open_system(
         try:
             ids = Ids()
             adapters = make_adapters(configuration)
+            answers = answering or _answering(configuration, database)
             desk = Desk(
                 database=database,
-                settings=configuration.settings,
+                settings=replace(configuration.settings, answering=_who(configuration, answers)),
                 ids=ids,
                 clock=SystemClock(),
                 holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
                 platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
             )
-            answers = answering or _answering(configuration, database)
             servers = McpServers(configuration.mcp_servers, folder=configuration.data_dir / "mcp")
             async with aclosing(servers), tied(database, configuration.data_dir, desk.holder) as bury:
                 yield System(
@@ -150,6 +151,13 @@ async def _warm_up(answers: "Answering", servers: McpServers) -> None:
 def _answering(configuration: Configuration, database: Database) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
     return _program(configuration, database) or _model(configuration, database)
+
+
+def _who(configuration: Configuration, answers: Answering) -> config.Answering:
+    """Return who answers, as ``/model`` tells it."""
+    if not isinstance(answers.agent, ModelAgent):
+        return config.Answering(default=answers.who, takes_models=False)
+    return config.Answering(default=answers.who, by_platform=configuration.models.by_platform)
 
 
 def _program(configuration: Configuration, database: Database) -> Answering | None:

@@ -54,6 +54,8 @@ FLUSH: Final = (
 )
 TOO_MANY_STEPS: Final = f"it called tools {STEPS_MAX} times and did not come to an answer."
 
+WAY_BACK: Final = "/model none takes back the model that this conversation chose."
+
 ReadMedia = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
 """Reads blobs by their hashes; what is not there is left out."""
 
@@ -107,6 +109,14 @@ class ModelAgent:
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer one turn, or raise ``AgentFailed``."""
+        try:
+            return await self._run(brief, stage)
+        except _NobodyAnswered as failure:
+            if brief.model is None or failure.retry_after is not None:
+                raise
+            raise AgentFailed(f"{failure.reason} {WAY_BACK}") from failure
+
+    async def _run(self, brief: Brief, stage: Stage) -> Answer:
         models = self._choice.models_for(brief)
         if not models:
             return await self._otherwise.run(brief, stage)
@@ -212,7 +222,7 @@ class ModelAgent:
                     failed[model] = failure
             wait = min((each.retry_after or pause for each in failed.values() if each.may_pass), default=None)
             if wait is None or self._clock.monotonic() + wait > ends_at:
-                raise AgentFailed(_told(failed), retry_after=wait)
+                raise _NobodyAnswered(_told(failed), retry_after=wait)
             await self._sleep(wait / SECOND)
             pause *= 2
 
@@ -275,6 +285,10 @@ class ModelAgent:
                 module = await asyncio.to_thread(importlib.import_module, "keryx.agents.providers")
                 self._caller = WithOffline(module.Providers, self._access)
             return self._caller
+
+
+class _NobodyAnswered(AgentFailed):
+    """No model could be asked."""
 
 
 class _Deaf:
