@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from keryx import config
 from keryx.agents.agent import Agent
 from keryx.agents.calling import Access
 from keryx.agents.guide import Guide
@@ -122,7 +123,11 @@ async def open_system(
                 _watching(desk, background),
             ):
                 yield System(
-                    desk=replace(desk, bury=bury),
+                    desk=replace(
+                        desk,
+                        bury=bury,
+                        settings=replace(desk.settings, answering=_who(configuration, answers)),
+                    ),
                     agent=answers.agent,
                     toolbox=Toolbox(answers.tools, sources=[servers]),
                     adapters=adapters,
@@ -206,6 +211,13 @@ async def _warm_up(answers: "Answering", servers: McpServers) -> None:
 def _answering(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering:
     """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
     return _program(configuration, desk, tools) or _model(configuration, desk, tools)
+
+
+def _who(configuration: Configuration, answers: Answering) -> config.Answering:
+    """Return who answers, as ``/model`` tells it."""
+    if not isinstance(answers.agent, ModelAgent):
+        return config.Answering(default=answers.who, takes_models=False)
+    return config.Answering(default=answers.who, by_platform=configuration.models.by_platform)
 
 
 def _program(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering | None:

@@ -41,6 +41,20 @@ class BusySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Who answers where a conversation chose nobody, as people are told."""
+
+    default: str = "the configured model"
+    by_platform: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    takes_models: bool = True
+    """Whether a conversation can choose a model; a program that answers has its own."""
+
+    def on(self, platform: str) -> str:
+        """Return who answers on a platform."""
+        return self.by_platform.get(platform, self.default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything the session layer decides by."""
 
@@ -59,6 +73,8 @@ class Settings:
     """Which tools the agent is given, by role and platform."""
     id_salt: str | None = field(default=None, repr=False)
     """With it, the agent is told stand-ins for the ids of users; ``prompt.hash_user_ids`` decides."""
+    answering: Answering = field(default_factory=Answering)
+    """Known once everything is put together."""
     titles: bool = False
     """Whether models are asked for titles; ``models.titles`` decides, and a program that asks for none has none."""
 

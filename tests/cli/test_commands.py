@@ -76,6 +76,17 @@ def test_a_configuration_that_is_wrong_is_told_before_anything_starts(home: dict
     assert "KERYX_RESET_MODE" in result.stderr
 
 
+def test_who_answers_is_told_by_name(home: dict[str, str]) -> None:
+    def told(**variables: str) -> str:
+        return invoke({**home, **variables}, "--print", "/model").stdout
+
+    assert told() == "Here answers the built-in guide (no model is set up).\n"
+    assert told(KERYX_MODEL="openai:gpt-5") == "Here answers openai:gpt-5.\n"
+    assert told(KERYX_AGENT_COMMAND="cat") == (
+        "Here answers cat, and /model changes nothing: it has its own models.\n"
+    )
+
+
 def test_nobody_works_on_a_store_that_is_new(home: dict[str, str]) -> None:
     assert "Nobody works on this store now." in invoke(home, "nodes").stdout
     assert json.loads(invoke(home, "nodes", "--json").stdout)["nodes"] == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keryx.clock import HOUR, MINUTE
-from keryx.config import Settings
+from keryx.config import Answering, Settings
 from keryx.domain.access import Grant
 from keryx.domain.approval import APPROVAL_LIFETIME
 from keryx.domain.command import COMMANDS, ParsedCommand, parse_command
@@ -240,18 +240,27 @@ async def test_title(chat: Chat) -> None:
     assert await chat.reply("/title") == "It has no title yet."
 
 
+async def test_a_program_that_answers_has_its_own_models(chat: Chat) -> None:
+    chat.settings = Settings(answering=Answering(default="a program", takes_models=False))
+    told = "Here answers a program, and /model changes nothing: it has its own models."
+    assert await chat.reply("/model openai:big-1") == told
+
+
 async def test_model_and_personality(chat: Chat) -> None:
     session_id = await shown(chat)
-    assert await chat.reply("/model") == "The configured model answers here."
-    assert await chat.reply("/model openai: big-1") == "From the next turn on, openai:big-1 answers here."
-    assert await chat.reply("/model") == "The model here is openai:big-1."
+    assert await chat.reply("/model") == "Here answers the configured model."
+    back = "/model none goes back to the configured model."
+    assert await chat.reply("/model openai: big-1") == (
+        f"From the next turn on, openai:big-1 is asked here. {back}"
+    )
+    assert await chat.reply("/model") == f"The model here is openai:big-1. {back}"
     assert await chat.reply("/model opnai:big-1") == (
         "There is no provider 'opnai'. Did you mean openai or openai-chat or openai-codex?"
     )
     assert await chat.reply("/model gpt-5") == (
         "'gpt-5' names no model; write it as provider:name, such as openai:gpt-5."
     )
-    assert await chat.reply("/model") == "The model here is openai:big-1."
+    assert await chat.reply("/model") == f"The model here is openai:big-1. {back}"
     assert await chat.reply("/model none") == "From the next turn on, the configured model answers here."
     assert (await chat.talk.record(session_id)).model is None
 

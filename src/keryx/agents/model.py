@@ -60,6 +60,7 @@ ALONE: Final = (
     "this is too long for {model}, with nothing before it but the instructions and tools. Send less at once, give "
     "fewer sets of tools (`toolsets`), or choose a model that reads more with /model."
 )
+WAY_BACK: Final = "/model none takes back the model that this conversation chose."
 
 ReadMedia = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
 """Reads blobs by their hashes; what is not there is left out."""
@@ -118,6 +119,14 @@ class ModelAgent:
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer one turn, or raise ``AgentFailed``."""
+        try:
+            return await self._run(brief, stage)
+        except _NobodyAnswered as failure:
+            if brief.model is None or failure.retry_after is not None:
+                raise
+            raise AgentFailed(f"{failure.reason} {WAY_BACK}") from failure
+
+    async def _run(self, brief: Brief, stage: Stage) -> Answer:
         models = self._choice.models_for(brief)
         if not models:
             return await self._otherwise.run(brief, stage)
@@ -232,11 +241,13 @@ class ModelAgent:
                     failed[model] = failure
             wait = min((each.retry_after or pause for each in failed.values() if each.may_pass), default=None)
             if wait is None:
-                raise AgentFailed(_told(failed))
+                raise _NobodyAnswered(_told(failed))
             if wait > PAUSE_MAX:
-                raise AgentFailed(f"{_told(failed)} It may be asked again in {round(wait / MINUTE)} minutes.")
+                raise _NobodyAnswered(
+                    f"{_told(failed)} It may be asked again in {round(wait / MINUTE)} minutes."
+                )
             if self._clock.monotonic() + wait > ends_at:
-                raise AgentFailed(_told(failed), retry_after=wait)
+                raise _NobodyAnswered(_told(failed), retry_after=wait)
             await listener.pause(f"{_told(failed)} Trying again in {max(1, round(wait / SECOND))} s.")
             await self._sleep(wait / SECOND)
             pause *= 2
@@ -308,6 +319,10 @@ class _TooLong(AgentFailed):
     def __init__(self, reason: str, *, model: str) -> None:
         super().__init__(reason)
         self.model = model
+
+
+class _NobodyAnswered(AgentFailed):
+    """No model could be asked."""
 
 
 class _Deaf:

@@ -12,7 +12,7 @@ import pytest
 from keryx.agents.agent import AgentFailed, Answer, Brief
 from keryx.agents.calling import Access
 from keryx.agents.guide import SETUP, Guide
-from keryx.agents.model import STEPS_MAX, TOO_MANY_STEPS, ModelAgent, ModelChoice
+from keryx.agents.model import STEPS_MAX, TOO_MANY_STEPS, WAY_BACK, ModelAgent, ModelChoice
 from keryx.clock import SECOND
 from keryx.domain.message import MediaPart, NewMessage, TextPart, ThinkingPart, ToolCallPart, text_of
 from keryx.domain.prices import parse_price
@@ -500,6 +500,17 @@ async def test_a_model_that_cannot_be_set_up_is_told_with_what_to_do(
     failed = await failure([], choice=ModelChoice(model=model))
     assert failed.reason.startswith(told)
     assert failed.retry_after is None
+
+
+async def test_where_the_conversation_chose_the_model_the_way_back_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    chosen = brief(model="openrouter:some/model")
+    failed = await failure([], asked=chosen, choice=ModelChoice())
+    assert failed.reason.endswith(WAY_BACK)
+    configured = await failure([], choice=ModelChoice(model="openrouter:some/model"))
+    assert WAY_BACK not in configured.reason
 
 
 async def test_warming_up_loads_what_a_turn_needs() -> None:

@@ -29,12 +29,23 @@ def title(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
 
 def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     """Show or set the model of this conversation."""
+    answering = context.settings.answering
+    otherwise = answering.on(context.source.platform)
+    if not answering.takes_models:
+        return say(context, f"Here answers {otherwise}, and /model changes nothing: it has its own models.")
     if not arguments:
         name = _session(tx, context).model
-        return say(context, f"The model here is {name}." if name else "The configured model answers here.")
+        return say(
+            context,
+            f"The model here is {name}. /model none goes back to {otherwise}."
+            if name
+            else f"Here answers {otherwise}.",
+        )
     name = None if arguments.lower() == NONE else check_model_name(arguments)
     set_model(tx, context.session_id, name, person_id=context.person.id)
-    return say(context, f"From the next turn on, {name or 'the configured model'} answers here.")
+    if name is None:
+        return say(context, f"From the next turn on, {otherwise} answers here.")
+    return say(context, f"From the next turn on, {name} is asked here. /model none goes back to {otherwise}.")
 
 
 def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
