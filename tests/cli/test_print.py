@@ -98,7 +98,7 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
     async with sitting(make_desk(store), Guide(), monkeypatch, resume=name) as at:
         # The first contact was no conversation with anybody.
         await at.person.sees("Hello! I keep our conversation")
-        await at.person.sees("Question 1 waits")
+        await at.person.sees("This is question 1.")
         at.person.enter("/approve")
         await at.person.sees("Kept.")
         at.person.enter("/why")

@@ -45,7 +45,7 @@ NEXT_STEP = Migration(
 )
 APPLIED = [*((number, 0) for number in range(1, NEXT_STEP.number)), (NEXT_STEP.number, 7)]
 OLD_PERSON = "INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)"
-NEWER = "INSERT INTO keryx_schema VALUES (9, 'future', {compatible}, '9.9.0', 0)"
+NEWER = "INSERT INTO keryx_schema VALUES (99, 'future', {compatible}, '9.9.0', 0)"
 
 
 class PlantedFault(Exception):
@@ -272,11 +272,11 @@ async def make_newer(address: str, *, compatible: int) -> None:
 
 
 async def test_a_newer_store_is_refused_with_what_to_install(store_address: str) -> None:
-    await make_newer(store_address, compatible=9)
+    await make_newer(store_address, compatible=99)
     with pytest.raises(StoreTooNew) as refusal:
         open_database(store_address)
     assert re.fullmatch(
-        r"This store was written by Keryx 9\.9\.0 \(schema 9\); this is Keryx \S+, which knows schemas up to \d+\. "
+        r"This store was written by Keryx 9\.9\.0 \(schema 99\); this is Keryx \S+, which knows schemas up to \d+\. "
         r"Install Keryx 9\.9\.0 or newer; nothing was changed\.",
         str(refusal.value),
     )

@@ -104,9 +104,8 @@ def accept_message(
     inbound = replace(inbound, source=resolve_source(tx, inbound.source))
     command = parse_command(text_of(inbound.parts))
     pairing = inbound.source.platform in settings.pairing_platforms
-    verdict = may_speak(
-        _find_speaker(tx, inbound.source), chat_type=inbound.source.chat_type, pairing=pairing
-    )
+    speaker = _find_speaker(tx, inbound.source)
+    verdict = may_speak(speaker, chat_type=inbound.source.chat_type, pairing=pairing)
     if isinstance(verdict, Refused):
         return _meet_stranger(tx, inbound, verdict, command, settings=settings, ids=ids)
     incoming = Incoming(inbound=inbound, person=verdict.person, settings=settings, ids=ids)
