@@ -93,7 +93,8 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
     code, _, err = await ask("remember that I like tea", Guide())
     assert code == WAITS
     name = err.split()[-1]
-    seen = await store.read(lambda tx: look(tx, Place(source=LOCAL_CLI, settings=Settings()), Since(after=0)))
+    here = Place(source=LOCAL_CLI, settings=Settings())
+    seen = await store.read(lambda tx: look(tx, here, Since(after=0)))
     assert (seen.session_id, seen.unfinished) == (None, 0)
     async with sitting(make_desk(store), Guide(), monkeypatch, resume=name) as at:
         # The first contact was no conversation with anybody.
@@ -101,6 +102,9 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
         await at.person.sees("This is question 1.")
         at.person.enter("/approve")
         await at.person.sees("Kept.")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await store.read(lambda tx: look(tx, here, Since(after=0)))).unfinished:
+                await store.changed(since=store.change_no, timeout_seconds=0.1)
         at.person.enter("/why")
         await at.person.sees("was sent on local")
         at.person.enter("/status")
