@@ -103,7 +103,10 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
         at.person.enter("/approve")
         await at.person.sees("Kept.")
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while (await store.read(lambda tx: look(tx, here, Since(after=0)))).unfinished:
+            while True:
+                seen = await store.read(lambda tx: look(tx, here, Since(after=0)))
+                if seen.is_at_rest and not seen.unfinished:
+                    break
                 await store.changed(since=store.change_no, timeout_seconds=0.1)
         at.person.enter("/why")
         await at.person.sees("was sent on local")
