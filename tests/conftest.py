@@ -23,7 +23,8 @@ from keryx.testing.postgres import PrivateServer
 LONG = ("test_torture.py", "test_gateway_crashes.py", "test_broken_gateways.py", "test_kills.py")
 UNMEASURED = "test_gateway_crashes.py"
 """Plays whole gateways by the thousand; what it runs, other tests run measured."""
-ABOUT_DATABASES = "test_database.py"
+ABOUT_DATABASES = ("test_database.py", "test_an_index_of_another_format_is_thrown_away")
+"""Files and tests that are measured on both."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,7 +44,7 @@ def _is_repeated(item: pytest.Item) -> bool:
     """Say whether a test runs on PostgreSQL what it runs on SQLite as well."""
     call = getattr(item, "callspec", None)
     on_postgres = call is not None and call.params.get("store_address") == "postgres"
-    return on_postgres and item.path.name != ABOUT_DATABASES
+    return on_postgres and not {item.path.name, getattr(item, "originalname", "")} & set(ABOUT_DATABASES)
 
 
 def _dealt(long: list[pytest.Item], others: list[pytest.Item], *, workers: int) -> list[pytest.Item]:

@@ -16,7 +16,7 @@ from keryx.domain.person import PersonId
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.session_key import SessionKey
 from keryx.domain.settings import ModelSettings, Personality
-from keryx.domain.source import LOCAL_CLI
+from keryx.domain.source import LOCAL_CLI, passing_place
 from keryx.domain.turn import StepEffect
 from keryx.ids import Ids
 from keryx.store.database import Tx
@@ -28,6 +28,7 @@ from keryx.transactions import (
     append_message,
     begin_turn,
     branch_session,
+    cancel_item,
     change_session,
     compress_session,
     cover_messages,
@@ -42,6 +43,7 @@ from keryx.transactions import (
     import_session,
     keep_blobs,
     keep_malformed,
+    leave_place,
     link_accounts,
     manage_access,
     manage_approval_rules,
@@ -86,6 +88,23 @@ def _accept(text: str, *, user: str = "ana", settings: Settings | None = None) -
     message = inbound(text, source=dm(user))
     judged_by = settings or Settings()
     return lambda tx, _world, ids: accept_message.accept_message(tx, message, settings=judged_by, ids=ids)
+
+
+def _cancel(tx: Tx, _world: World, ids: Ids) -> None:
+    said = inbound("no, wait", source=dm())
+    accepted = accept_message.accept_message(tx, said, settings=Settings(), ids=ids)
+    assert isinstance(accepted, accept_message.Accepted)
+    cancel_item.cancel_item(tx, accepted.inbox_id, holder="script")
+
+
+def _leave(tx: Tx, _world: World, ids: Ids) -> int:
+    place = passing_place("one")
+    held = deliveries.take_connector(tx, platform="local", account=place.account or "", holder="script")
+    assert held is not None
+    said = inbound("hello", source=place)
+    accept_message.accept_message(tx, said, settings=Settings(), ids=ids)
+    deliveries.release_connector(tx, held)
+    return leave_place.leave_places(tx, profile="main", limit=10)
 
 
 def _surface(world: World) -> resume_session.Surface:
@@ -600,6 +619,8 @@ SCENARIOS: dict[str, Scenario] = {
     "import_session.import_session": lambda tx, w, ids: import_session.import_session(
         tx, ids, ARCHIVE, owner=w.ana
     ),
+    "cancel_item.cancel_item": _cancel,
+    "leave_place.leave_places": _leave,
     "run_command.run_command": _command("/title Tea"),
 }
 

@@ -87,7 +87,7 @@ def without_ids(outcome: object) -> str:
     """Show an outcome without the numbers that a sequence gives out only once."""
     if type(outcome) is int:
         return "a number"
-    return re.sub(r"(\w*(?:id|ids|deliveries|_no|seq)=)\(?[\d, ]+\)?", r"\1…", repr(outcome))
+    return re.sub(r"(\w*(?:id|ids|deliveries|_no|seq|queued)=)\(?[\d, ]+\)?", r"\1…", repr(outcome))
 
 
 @pytest.fixture(scope="module")

@@ -172,7 +172,10 @@ BUSY_MODE: Setting[BusyMode] = Setting(
     name="busy.mode",
     read=one_of(BUSY_MODES),
     default="queue",
-    help="What a message does while a turn runs: `queue`, `steer`, `interrupt`, `collect` or `rollback`.",
+    help=(
+        "What a message does while a turn runs: `queue`, `steer`, `interrupt`, `collect` or `rollback`. "
+        "In a group, a turn answers one person: others' messages wait for turns of their own."
+    ),
 )
 BUSY_ON: Setting[BusyMode | None] = Setting(
     name="busy.on.<where>",
