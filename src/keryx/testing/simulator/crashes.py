@@ -67,10 +67,7 @@ class MessagesWay:
 
     async def __call__(self, world: World) -> list[Saying]:
         """Let it happen."""
-        world.let_in("ana")
-        for number in range(self._gateways):
-            world.start(f"node-{number}")
-            await asyncio.sleep(0.3)
+        await _begin(world, self._gateways)
         script = [("#1 slow tools long", 1.0), ("!steer #2 hello", 0.2)]
         if not self._short:
             script += [("#3 plain", 5.0), ("#4 slow", 1.3), ("/stop", 0.0)]
@@ -100,10 +97,7 @@ class WayOverTime:
 
     async def __call__(self, world: World) -> list[Saying]:
         """Let it happen."""
-        world.let_in("ana")
-        for number in range(self._gateways):
-            world.start(f"node-{number}")
-            await asyncio.sleep(0.3)
+        await _begin(world, self._gateways)
         sayings: list[Saying] = []
         for text in ("#1 plain", f"#2 {SUM_UP}"):
             sayings += _say(world, text)
@@ -122,6 +116,13 @@ class WayOverTime:
             and world.effects.silent >= 1
             and any("fresh conversation" in text for text in told)
         )
+
+
+async def _begin(world: World, gateways: int) -> None:
+    world.let_in("ana")
+    for number in range(gateways):
+        world.start(f"node-{number}")
+        await asyncio.sleep(0.3)
 
 
 def _say(world: World, text: str) -> list[Saying]:
