@@ -18,11 +18,13 @@ WAITING_MAX = 1_000
 class Delta:
     """A piece of what a turn is saying; ``offset`` counts the characters of its kind since the last step.
 
-    A call is one that an agent carries out itself, in a line; it lasts until anything else comes.
+    ``after`` is the number of the last message that the turn had read or stored by then: of what the store says, this
+    comes after it. A call is one that an agent carries out itself, in a line; it lasts until anything else comes.
     """
 
     session_id: str
     turn_id: int
+    after: int
     kind: DeltaKind
     offset: int
     text: str

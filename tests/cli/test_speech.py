@@ -65,7 +65,7 @@ def test_however_it_is_cut_everything_is_shown_once_and_in_order(
     places = sorted({0, *(cut for cut in cuts if cut < len(text)), len(text)})
     for first, last in pairwise(places):
         if how == "live":
-            speech.add(1, offset=first, text=text[first:last])
+            speech.add(1, after=1, offset=first, text=text[first:last])
         else:
             speech.so_far(1, text[:last])
     speech.end(1, text)
@@ -75,11 +75,11 @@ def test_however_it_is_cut_everything_is_shown_once_and_in_order(
 def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.add(1, offset=0, text="I look")
-    speech.add(1, offset=6, text=" for it.")
+    speech.add(1, after=1, offset=0, text="I look")
+    speech.add(1, after=1, offset=6, text=" for it.")
     speech.so_far(1, "I look")
-    speech.add(1, offset=0, text="I ")
-    speech.add(1, offset=2, text="found it.")
+    speech.add(1, after=1, offset=0, text="I ")
+    speech.add(1, after=1, offset=2, text="found it.")
     speech.end(1, "I found it.")
     assert shown == ["I look for it.", "I found it."]
     assert speech.turn_id is None
@@ -88,12 +88,36 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
 def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.step(1, "I look.")
+    speech.step(1, "I look.", seq=2)
     speech.so_far(1, "I s")
-    speech.step(1, "I see.")
-    speech.add(1, offset=0, text="heard so")
-    speech.step(1, "stored otherwise")
+    speech.step(1, "I see.", seq=4)
+    speech.add(1, after=5, offset=0, text="heard so")
+    speech.step(1, "stored otherwise", seq=7)
     assert shown == ["I look.", "I see.", "heard so"]
+
+
+def test_what_is_heard_late_was_shown_with_its_call() -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    speech.step(1, "I look.", seq=2)
+    speech.add(1, after=1, offset=0, text="I look.")
+    assert speech.unfinished == ""
+    speech.add(1, after=3, offset=0, text="I ")
+    speech.end(1, "I found it.")
+    assert shown == ["I look.", "I found it."]
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_what_is_heard_before_its_call_is_seen_comes_after_the_words_of_the_call(*, is_heard: bool) -> None:
+    shown: list[str] = []
+    speech = Speech(shown.append)
+    if is_heard:
+        speech.add(1, after=1, offset=0, text="I look.")
+    speech.add(1, after=3, offset=0, text="I look")
+    speech.step(1, "I look.", seq=2)
+    speech.add(1, after=3, offset=6, text=" again.")
+    speech.end(1, "I look again.")
+    assert shown == ["I look.", "I look again."]
 
 
 def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
@@ -109,7 +133,7 @@ def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
 def test_a_gap_is_left_for_the_end() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.add(1, offset=4, text="two")
+    speech.add(1, after=1, offset=4, text="two")
     speech.end(1, "one two")
     assert shown == ["one two"]
 
@@ -117,8 +141,8 @@ def test_a_gap_is_left_for_the_end() -> None:
 def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.add(1, offset=0, text="one ")
-    speech.add(2, offset=0, text="Other.")
+    speech.add(1, after=1, offset=0, text="one ")
+    speech.add(2, after=1, offset=0, text="Other.")
     speech.end(1, "one two")
     speech.end(2, "Other.")
     speech.end(3, "Third.")
@@ -129,7 +153,7 @@ def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
 def test_stopped_it_keeps_what_was_said() -> None:
     shown: list[str] = []
     speech = Speech(shown.append)
-    speech.add(1, offset=0, text="zero\n\none")
+    speech.add(1, after=1, offset=0, text="zero\n\none")
     assert (shown, speech.unfinished) == (["zero"], "one")
     speech.end(1, None)
     assert (shown, speech.unfinished) == (["zero", "one"], "")

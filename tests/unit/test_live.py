@@ -4,7 +4,7 @@ from keryx.live import WAITING_MAX, Delta, Live
 
 
 def delta(number: int, session_id: str = "s") -> Delta:
-    return Delta(session_id=session_id, turn_id=1, kind="text", offset=number, text="x")
+    return Delta(session_id=session_id, turn_id=1, after=1, kind="text", offset=number, text="x")
 
 
 async def test_watchers_of_a_session_get_what_is_said_there() -> None:

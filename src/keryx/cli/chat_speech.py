@@ -75,6 +75,12 @@ class Speech:
         self._text = ""
         self._shown = 0
         self._is_live = False
+        self._after: int | None = None
+        """The message it was said after; None where that is not known, because the store told of it."""
+        self._begun_anew: int | None = None
+        """The turn that began to say something else, all that it had said before being shown."""
+        self._step = (0, 0)
+        """The last step that was taken: its turn, and its message."""
         self._left: dict[int, str] = {}
         """What turns had said that others broke into: their answers go on from there."""
 
@@ -88,12 +94,15 @@ class Speech:
         """What was said and is not shown, because more of it may come."""
         return self._text[self._shown :].strip("\n")
 
-    def add(self, turn_id: int, *, offset: int, text: str) -> None:
-        """Take a piece of what is said since the last step; one after a gap is left for the end."""
+    def add(self, turn_id: int, *, after: int, offset: int, text: str) -> None:
+        """Take a piece of what is said after a message; one after a gap is left for the end."""
+        if turn_id == self._step[0] and after < self._step[1]:
+            return  # the step that was stored since then had it all
         is_known = not self._is_live and self._text.startswith(text)
-        if turn_id != self._turn_id or (offset == 0 and self._text and not is_known):
+        is_anew = self._after not in (None, after) or (offset == 0 and self._text and not is_known)
+        if turn_id != self._turn_id or is_anew:
             self._begin(turn_id)
-        self._is_live = True
+        self._is_live, self._after = True, after
         if offset <= len(self._text):
             self._grow(text[len(self._text) - offset :])
 
@@ -105,10 +114,16 @@ class Speech:
             self._begin(turn_id)
         self._grow(text[len(self._text) :])
 
-    def step(self, turn_id: int, text: str) -> None:
+    def step(self, turn_id: int, text: str, *, seq: int) -> None:
         """Take what a turn said before a call, as it is stored; what was heard otherwise is not said again."""
-        is_heard = turn_id == self._turn_id and not text.startswith(self._text.rstrip())
-        self.end(turn_id, None if is_heard else text)
+        self._step = (turn_id, seq)
+        if turn_id != self._turn_id:
+            self.end(turn_id, text)
+        elif self._after is not None and self._after >= seq:
+            # What is heard by now comes after the call.
+            self._tell("" if self._begun_anew == turn_id else text)
+        else:
+            self.end(turn_id, text if text.startswith(self._text.rstrip()) else None)
 
     def end(self, turn_id: int, text: str | None) -> None:
         """Take what a turn said in the end, and show what is not shown of it; None for what was said so far."""
@@ -126,11 +141,12 @@ class Speech:
     def flush(self) -> None:
         """Show the rest of what was said, and forget it."""
         self._show_rest()
-        self._turn_id, self._text, self._shown, self._is_live = None, "", 0, False
+        self._turn_id, self._text, self._shown, self._is_live, self._after = None, "", 0, False, None
 
     def _begin(self, turn_id: int) -> None:
         if self._turn_id is not None and self._turn_id != turn_id:
             self._left[self._turn_id] = self._text
+        self._begun_anew = turn_id if turn_id == self._turn_id else None
         self.flush()
         self._turn_id = turn_id
 

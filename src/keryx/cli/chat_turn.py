@@ -40,7 +40,7 @@ class TurnShow:
         self._own = delta.text if delta.kind == "call" else None
         self._thinking = delta.turn_id if delta.kind == "thinking" else None
         if delta.kind == "text":
-            self.speech.add(delta.turn_id, offset=delta.offset, text=delta.text)
+            self.speech.add(delta.turn_id, after=delta.after, offset=delta.offset, text=delta.text)
 
     def see(self, look: Look) -> None:
         """Show what was called: before it what was said before it, and after it how it ended."""
@@ -48,7 +48,8 @@ class TurnShow:
             key = (call.session_id, call.call_seq, call.call_id)
             if key not in self._met:
                 self._own = None
-                self.speech.step(call.turn_id, call.said if self._is_first(call) else "")
+                said = call.said if self._is_first(call) else ""
+                self.speech.step(call.turn_id, said, seq=call.call_seq)
                 self._met.add(key)
             if call.ended_at is not None and key not in self._over:
                 self._over.add(key)

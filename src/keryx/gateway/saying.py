@@ -20,10 +20,11 @@ TEXT_EVERY: Final[Micros] = SECOND
 class Saying:
     """The words of one turn before they are a message."""
 
-    def __init__(self, desk: Desk, lease: Lease, turn_id: TurnId) -> None:
+    def __init__(self, desk: Desk, lease: Lease, turn_id: TurnId, *, after: int) -> None:
         self._desk = desk
         self._lease = lease
         self._turn_id = turn_id
+        self._after = after
         self._said = _nothing()
         self._kept = 0
         self._kept_at: Micros = desk.clock.monotonic()
@@ -36,6 +37,7 @@ class Saying:
             Delta(
                 session_id=self._lease.session_id,
                 turn_id=self._turn_id,
+                after=self._after,
                 kind=kind,
                 offset=offset,
                 text=text,
@@ -46,8 +48,9 @@ class Saying:
             self._kept_at = now
             await self._keep()
 
-    def clear(self) -> None:
+    def clear(self, *, after: int) -> None:
         """Begin anew after a step, whose message holds what was said before it."""
+        self._after = after
         self._said = _nothing()
         self._kept = 0
 

@@ -69,7 +69,7 @@ class TurnStage:
         self._lease = begun.lease
         self.seen: tuple[int, ...] = ()
         """Messages that joined the turn; they count as answered by the next step or answer that commits."""
-        self._saying = Saying(desk, begun.lease, begun.turn_id)
+        self._saying = Saying(desk, begun.lease, begun.turn_id, after=_last_seq(view.messages))
         self._asked: Asked | None = None
         self._gauge: Gauge | None = None
         self._is_paused = False
@@ -125,12 +125,12 @@ class TurnStage:
         await self._go_on()
         step = self._with_effects(step)
         lease, turn_id, seen, ids = self._lease, self._turn_id, self.seen, self._desk.ids
-        await self._desk.insist(
+        recorded = await self._desk.insist(
             lambda tx: record_calls(tx, lease, turn_id=turn_id, message=step, seen=seen, ids=ids),
             what="a turn",
         )
         self.seen = ()
-        self._saying.clear()
+        self._saying.clear(after=recorded.seq)
         calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
         done = await self._carry_out(
             [
@@ -333,6 +333,11 @@ class TurnStage:
             lambda tx: record_pause(tx, lease, turn_id=turn_id, reason=reason), what="a turn"
         )
         self._is_paused = reason is not None
+
+
+def _last_seq(messages: Sequence[Message | Cover]) -> int:
+    last = messages[-1] if messages else None
+    return 0 if last is None else last.seq if isinstance(last, Message) else last.last_seq
 
 
 def _failure(tool: Tool, error: Exception) -> str:
