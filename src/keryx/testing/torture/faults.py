@@ -12,7 +12,7 @@ from typing import Final
 
 from keryx.testing.torture.books import Asked
 from keryx.testing.torture.checks import Thaw
-from keryx.testing.torture.double import until
+from keryx.testing.torture.double import LOOK_SECONDS, until
 from keryx.testing.torture.effects import first_begun, open_tokens
 from keryx.testing.torture.fleet import Node
 from keryx.testing.torture.options import LEASE_SECONDS, TAKEN_OVER_SECONDS, Options
@@ -94,7 +94,9 @@ class Faults:
     async def _lose(self) -> Coroutine[None, None, None]:
         """Kill a gateway that is answering something; what is returned sees others take over, and brings it back."""
         holder = await self._scene.account_holder()
-        node = await self._pick_busy(lambda node: node.holder != holder)
+        free = [node for node in self._scene.nodes if not node.lock.locked()]
+        others = [node for node in free if node.holder != holder]
+        node = await self._busy(others) or await self._busy(free) or self._rng.choice(free)
         await node.lock.acquire()
         pid, killed_at = node.pid, time.monotonic()
         await node.kill()
@@ -142,8 +144,10 @@ class Faults:
 
     async def _freeze(self) -> Coroutine[None, None, None]:
         """Freeze the gateway with the account; what is returned thaws it, and watches what it does then."""
-        holder = await self._scene.account_holder()
-        node = await self._pick_busy(lambda node: node.holder == holder)
+        held = await self._account_at(lambda node: not node.lock.locked(), seconds=TAKEN_OVER_SECONDS)
+        free = [node for node in self._scene.nodes if not node.lock.locked()]
+        node = held or self._rng.choice(free)
+        await self._busy([node])
         await node.lock.acquire()
         node.freeze()
         self.tried["freeze beyond the lease"] += 1
@@ -152,11 +156,13 @@ class Faults:
         async def get_over() -> None:
             try:
                 await asyncio.sleep(FROZEN_SECONDS)
-                is_stale = await self._scene.account_holder() not in (None, node.holder)
+                taken_over = await self._account_at(
+                    lambda other: other is not node, seconds=TAKEN_OVER_SECONDS
+                )
                 at = time.monotonic()
                 node.thaw()
                 await asyncio.sleep(WATCHED_SECONDS)
-                if is_stale and await self._scene.account_holder() != node.holder:
+                if taken_over is not None and await self._scene.account_holder() != node.holder:
                     self.thaws.append(Thaw(node=node.name, at=at, until=time.monotonic()))
                     self.tried["woke up after another gateway had taken over"] += 1
                 self._tell(f"{node.name} thawed")
@@ -174,20 +180,28 @@ class Faults:
         await self._note_taken(OUTAGE, since=since)
         self._tell(f"PostgreSQL restarted, {self._last(OUTAGE)} to a message taken")
 
-    async def _pick_busy(self, is_wanted: Callable[[Node], bool]) -> Node:
-        """Return a gateway that is answering something and to which nothing else is done, if possible a wanted one."""
-        free = [node for node in self._scene.nodes if not node.lock.locked()]
-        for among in ([node for node in free if is_wanted(node)], free):
-            busy: list[Node] = []
+    async def _busy(self, among: list[Node]) -> Node | None:
+        """Return one of these gateways once it is answering something; None where none of them does for long."""
+        busy: list[Node] = []
 
-            def look(among: list[Node] = among, busy: list[Node] = busy) -> bool:
-                effects = self._scene.book.read()
-                busy[:] = [node for node in among if open_tokens(effects, pid=node.pid)]
-                return bool(busy)
+        def look() -> bool:
+            effects = self._scene.book.read()
+            busy[:] = [node for node in among if open_tokens(effects, pid=node.pid)]
+            return bool(busy)
 
-            if await until(look, seconds=BUSY_SECONDS if among else 0):
-                return self._rng.choice(busy)
-        return self._rng.choice(free)
+        is_found = await until(look, seconds=BUSY_SECONDS if among else 0)
+        return self._rng.choice(busy) if is_found else None
+
+    async def _account_at(self, is_wanted: Callable[[Node], bool], *, seconds: float) -> Node | None:
+        """Return the gateway with the account once it is a wanted one; None where that takes too long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            holder = await self._scene.account_holder()
+            for node in self._scene.nodes:
+                if node.holder == holder and is_wanted(node):
+                    return node
+            await asyncio.sleep(LOOK_SECONDS)
+        return None
 
     async def _note_ready(self, node: Node) -> None:
         if not await node.until_ready() or node.ready_at is None:
