@@ -4,6 +4,7 @@ A test that needs PostgreSQL fails where there is none; it is never skipped, bec
 looks like a kept one.
 """
 
+import logging
 import math
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -55,6 +56,18 @@ def _dealt(long: list[pytest.Item], others: list[pytest.Item], *, workers: int) 
         for worker in range(workers)
         for item in (*long[worker::workers], *others[worker * share : (worker + 1) * share])
     ]
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_was() -> Iterator[None]:
+    """A command that a test runs in this process sets the log up for itself, not for the tests after it."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    for handler in root.handlers[:]:
+        if handler not in handlers:
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")
