@@ -4,9 +4,7 @@ Calls are carried out one at a time while the virtual loop stands still, so that
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
-from queue import SimpleQueue
 from typing import Any, Protocol
 
 from keryx.errors import StoreUnavailable
@@ -18,53 +16,14 @@ NOTICED_AFTER_SECONDS = 0.1
 """How late commits of other processes are noticed."""
 
 
-class Bridge:
-    """Runs coroutines of a real store to their end, on a loop and a thread of its own."""
-
-    def __init__(self) -> None:
-        self._asked: SimpleQueue[Coroutine[Any, Any, Any] | None] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="keryx-bridge", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what came of the work, or raise it; blocks."""
-        self._asked.put(work)
-        result, error = self._answers.get()
-        if error is not None:
-            raise error
-        returned: T = result
-        return returned
-
-    def close(self) -> None:
-        """End the thread."""
-        self._asked.put(None)
-        self._thread.join()
-
-    def _serve(self) -> None:
-        loop = asyncio.new_event_loop()
-        while (work := self._asked.get()) is not None:
-            try:
-                self._answers.put((loop.run_until_complete(work), None))
-            except BaseException as error:  # noqa: BLE001 - raised where it was asked for
-                self._answers.put((None, error))
-        loop.close()
-
-
-class Inline:
-    """Runs coroutines that never wait for anything."""
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what came of the work, or raise it."""
-        try:
-            work.send(None)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        raise AssertionError("a store in memory never waits")
-
-    def close(self) -> None:
-        """There is nothing to end."""
+def done_at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Return what came of a coroutine that never waits for anything, or raise it."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("a store of a simulation never waits")
 
 
 class Watcher(Protocol):
@@ -89,11 +48,10 @@ class Watcher(Protocol):
 class ProcessStore(Database):
     """The store as one process sees it."""
 
-    def __init__(self, process: Process, real: Database, bridge: Bridge | Inline, watcher: Watcher) -> None:
+    def __init__(self, process: Process, real: Database, watcher: Watcher) -> None:
         self.process = process
         self.dialect = real.dialect
         self._real = real
-        self._bridge = bridge
         self._watcher = watcher
         self._number = 0
         self._waiting: dict[asyncio.Future[None], None] = {}
@@ -103,7 +61,7 @@ class ProcessStore(Database):
         self._refuse_remains()
         await self._watcher.before(self.process, "write")
         try:
-            result = self._bridge.run(self._real.write(work))
+            result = done_at_once(self._real.write(work))
         except Crash:
             await self._watcher.die(self.process)
             raise
@@ -115,7 +73,7 @@ class ProcessStore(Database):
         """Run ``work`` on one snapshot."""
         self._refuse_remains()
         await self._watcher.before(self.process, "read")
-        return self._bridge.run(self._real.read(work))
+        return done_at_once(self._real.read(work))
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - as it is inherited
         """Refuse: nothing is indexed in a simulation."""

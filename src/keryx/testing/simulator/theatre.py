@@ -4,22 +4,22 @@ A world leaves nothing under way behind, so the next one can be played on the sa
 function of places, a world played again on a store of its own is the same to the last statement.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 
 from keryx.config import Settings
 from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
-from keryx.store.opening import open_database
 from keryx.testing.platform import FakePlatform
 from keryx.testing.simulator.books import Saying, check_books
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
-from keryx.testing.simulator.store import Bridge, Inline
+from keryx.testing.simulator.server import InlinePostgres
+from keryx.testing.simulator.store import done_at_once
 from keryx.testing.simulator.world import SETTINGS, Plan, SimulatedClock, World
 from keryx.views.fates import list_fates
 from keryx.views.invariants import check_invariants
@@ -37,11 +37,10 @@ def nothing_happens(_: object) -> None:
 class Theatre:
     """Plays worlds."""
 
-    def __init__(self, address: str | Path | None = None) -> None:
-        """Open the store at ``address``; without one, every world gets a store in memory."""
+    def __init__(self, address: str | None = None) -> None:
+        """Connect to the PostgreSQL at ``address``; without one, every world gets a store in memory."""
         self._address = address
         self._world: World | None = None
-        self._bridge = Inline() if address is None else Bridge()
         self._open()
 
     def _open(self) -> None:
@@ -49,7 +48,7 @@ class Theatre:
         self._real: Database = (
             MemoryDatabase(clock=self._clock, hook=self._hook)
             if self._address is None
-            else open_database(self._address, clock=self._clock, hook=self._hook)
+            else InlinePostgres.open(self._address, clock=self._clock, hook=self._hook)
         )
         self._played = 0
 
@@ -64,7 +63,7 @@ class Theatre:
     ) -> World:
         """Play a story to its end, and return its world with every breach of a promise in it."""
         if self._address is None and self._played:
-            self._bridge.run(self._real.close())
+            done_at_once(self._real.close())
             self._open()
         self._played += 1
         loop = VirtualLoop()
@@ -74,7 +73,6 @@ class Theatre:
             loop=loop,
             clock=self._clock,
             real=self._real,
-            bridge=self._bridge,
             ids=Ids(seed=seed + 1_000_003 * self._played),
             platform=FakePlatform(name=f"sim{self._played}", capabilities=capabilities),
             plan=plan,
@@ -109,8 +107,7 @@ class Theatre:
 
     def close(self) -> None:
         """Let go of the store."""
-        self._bridge.run(self._real.close())
-        self._bridge.close()
+        asyncio.run(self._real.close())
 
     def _hook(self, name: str) -> None:
         if self._world is not None:

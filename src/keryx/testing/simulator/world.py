@@ -26,7 +26,7 @@ from keryx.testing.faults import Crash
 from keryx.testing.platform import FakeAdapter, FakePlatform
 from keryx.testing.simulator.loop import Process, VirtualLoop, outside
 from keryx.testing.simulator.script import Effects, ScriptedAgent
-from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, Bridge, Inline, ProcessStore
+from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, done_at_once
 from keryx.tools.tool import Toolbox
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import enter_store
@@ -115,7 +115,6 @@ class World:
     loop: VirtualLoop
     clock: SimulatedClock
     real: Database
-    bridge: Bridge | Inline
     ids: Ids
     platform: FakePlatform = field(default_factory=FakePlatform)
     settings: Settings = SETTINGS
@@ -158,7 +157,7 @@ class World:
         """Return something from the store, as nobody in particular."""
         self._is_looking = True
         try:
-            return self.bridge.run(_awaited(work))
+            return done_at_once(_awaited(work))
         finally:
             self._is_looking = False
 
@@ -179,7 +178,7 @@ class World:
     def start(self, name: str) -> Node:
         """Start a gateway."""
         process = Process(name)
-        store = ProcessStore(process, self.real, self.bridge, self)
+        store = ProcessStore(process, self.real, self)
         self.stores.append(store)
 
         async def place(what: str) -> None:
