@@ -253,3 +253,16 @@ def test_several_may_make_a_store_at_the_same_moment(tmp_path: Path, monkeypatch
         sqlite._set_up(  # noqa: SLF001
             cast(apsw.Connection, Contended(tmp_path / "other.db", busy=sqlite.LOG_ATTEMPTS_MAX + 1))
         )
+
+
+async def test_a_read_that_the_driver_ended_itself_fails_as_what_it_was(path: Path) -> None:
+    def read(tx: ReadTx) -> None:
+        # As SQLite does when the disk fails.
+        tx._connection.execute("ROLLBACK")  # type: ignore[attr-defined]  # noqa: SLF001
+        raise apsw.IOError("the disk failed")
+
+    database = SqliteDatabase.open(path)
+    with pytest.raises(StoreUnavailable, match="the disk failed"):
+        await database.read(read)
+    assert await database.read(lambda tx: tx.now) > 0
+    await database.close()
