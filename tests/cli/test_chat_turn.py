@@ -1,6 +1,7 @@
 """What a turn does is seen while it does it, and stands on the screen once when it is over."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -99,13 +100,14 @@ async def test_a_call_is_seen_while_it_runs_and_then_how_long_it_took(
         await at.person.sees("Working …")
         assert "I will look." in at.person.text
         worker.tool.may_end.set()
-        await at.person.sees("wait: git log\\n\\x1b[2J (0.")
+        await at.person.sees("wait: git log\\n\\x1b[2J (")
         await at.person.sees("Thinking …")
         worker.may_answer.set()
         await at.person.sees("There it is.")
         await at.leave()
         assert at.person.text.count("I will look.") == 1
         assert at.person.text.count("wait: ") == 1
+        assert re.search(r"wait: .* \(\d+\.\d s\)", at.person.text)
 
 
 async def test_calls_of_one_message_are_a_line_each_and_a_failure_is_told(
@@ -114,9 +116,9 @@ async def test_calls_of_one_message_are_a_line_each_and_a_failure_is_told(
     worker = Worker(("long " * 50, "fail"))
     async with watching(store, worker, monkeypatch) as at:
         at.person.enter("look")
-        await at.person.sees("wait: fail (failed, 0.")
+        await at.person.sees("wait: fail (failed, ")
         worker.tool.may_end.set()
-        await at.person.sees("… (0.")
+        await at.person.sees("… (")
         worker.may_answer.set()
         await at.person.sees("There it is.")
         await at.leave()
