@@ -4,48 +4,38 @@ A test that needs PostgreSQL fails where there is none; it is never skipped, bec
 looks like a kept one.
 """
 
+import asyncio
 import logging
 import math
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
+from hypothesis import settings
 
 from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
 from keryx.store.database import Database
-from keryx.store.migrate import migrate_postgres
 from keryx.store.opening import open_database
 from keryx.testing.clock import FakeClock
 from keryx.testing.postgres import PrivateServer
+from keryx.views.invariants import check_invariants
+from tests.conformance.stage import CHECKED_LATER
+from tests.reused import ReusedDatabase
+
+settings.register_profile("keryx", deadline=None)  # the machine may do other work as well
+settings.load_profile("keryx")
 
 LONG = ("test_torture.py", "test_gateway_crashes.py", "test_broken_gateways.py", "test_kills.py")
-UNMEASURED = "test_gateway_crashes.py"
-"""Plays whole gateways by the thousand; what it runs, other tests run measured."""
-ABOUT_DATABASES = ("test_database.py", "test_an_index_of_another_format_is_thrown_away")
-"""Files and tests that are measured on both."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what takes long begin first, and take the coverage of what would be measured twice only once.
-
-    Measuring doubles the time of a test.
-    """
-    for item in items:
-        if item.path.name == UNMEASURED or _is_repeated(item):
-            item.add_marker(pytest.mark.no_cover)
+    """Let what takes long begin first."""
     long = [item for item in items if item.path.name in LONG]
     others = [item for item in items if item.path.name not in LONG]
     items[:] = _dealt(long, others, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-
-
-def _is_repeated(item: pytest.Item) -> bool:
-    """Say whether a test runs on PostgreSQL what it runs on SQLite as well."""
-    call = getattr(item, "callspec", None)
-    on_postgres = call is not None and call.params.get("store_address") == "postgres"
-    return on_postgres and not {item.path.name, getattr(item, "originalname", "")} & set(ABOUT_DATABASES)
 
 
 def _dealt(long: list[pytest.Item], others: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
@@ -87,20 +77,17 @@ def postgres_server() -> Iterator[PrivateServer]:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PrivateServer) -> str:
-    """The address of a database with the current schema and no rows, to be copied and never connected to."""
-    url = postgres_server.create_database()
-    with psycopg.connect(url, autocommit=True) as connection:
-        migrate_postgres(connection, now=0)
-    return url
+def reused_database(postgres_server: PrivateServer) -> Iterator[ReusedDatabase]:
+    database = ReusedDatabase(postgres_server)
+    yield database
+    database.drop()
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PrivateServer, postgres_template: str) -> Iterator[str]:
-    """The address of a database of this test's own, with the current schema."""
-    url = postgres_server.create_database(template=postgres_template)
-    yield url
-    postgres_server.drop_database(url)
+def postgres_url(reused_database: ReusedDatabase) -> Iterator[str]:
+    """The address of a database with the current schema and no rows, this test's own until it is over."""
+    yield reused_database.take()
+    reused_database.give_back()
 
 
 @pytest.fixture
@@ -114,11 +101,20 @@ def ids() -> Ids:
     return Ids(seed=1)
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without rows, to be copied: to make one takes four times as long as to open it."""
+    path = tmp_path_factory.mktemp("empty") / "keryx.db"
+    asyncio.run(open_database(path).close())
+    return path
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty store of each kind in turn."""
     if request.param == "sqlite":
-        return str(tmp_path / "keryx.db")
+        empty: Path = request.getfixturevalue("empty_file")
+        return str(shutil.copy(empty, tmp_path / "keryx.db"))
     url: str = request.getfixturevalue("postgres_url")
     return url
 
@@ -128,4 +124,6 @@ async def database(store_address: str, clock: FakeClock) -> AsyncIterator[Databa
     """An open store of each kind in turn, on a clock that stands still."""
     database = open_database(store_address, clock=clock)
     yield database
+    if database in CHECKED_LATER:
+        assert await database.read(check_invariants) == []
     await database.close()

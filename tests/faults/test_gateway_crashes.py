@@ -14,9 +14,9 @@ from keryx.testing.simulator.world import How
 ROOT = Path(__file__).parents[2]
 HOWS: tuple[How, ...] = ("kill", "exception", "freeze")
 POINTS_MIN = 40
-CHUNK = 250
+CHUNK = 500
 HISTORIES = 2_000
-POSTGRES_CHUNK = 25
+POSTGRES_CHUNK = 50
 POSTGRES_HISTORIES = 200
 
 
