@@ -3,8 +3,8 @@
 The ground is covered whole, branches included; every other part to nine tenths. The judgement is printed before
 pytest's own summary, which stays the last word.
 
-slipcover puts its marks into the code as it is loaded and takes them out once they were met, so that measuring costs
-next to nothing; coverage's trace doubled the time of every test. That is why the plug-in must be there before anything
+slipcover puts its marks into the code as it is loaded, so that measuring costs little; coverage's trace doubled the
+time of every test. That is why the plug-in must be there before anything
 of Keryx is: it is named in ``PYTEST_PLUGINS``, which is read before the first ``conftest.py``.
 """
 
@@ -22,6 +22,8 @@ OTHERS_PERCENT = 90.0
 SOURCE = "src/keryx"
 OMITTED = "*/__main__.py"
 """Two lines that a test runs in a process of their own."""
+NEVER = 2**31 - 1
+"""After so many hits a mark would be taken out of the code, which compares the globals of every frame and may hang."""
 EXCLUDED = [
     r"@overload",
     r"class .*\(.*Protocol.*\):",
@@ -49,7 +51,9 @@ _gate = Gate()
 
 def _begin() -> slipcover.Slipcover:
     """Measure everything of Keryx that is loaded from now on."""
-    measuring = slipcover.Slipcover(branch=True, source=[SOURCE], omit=[OMITTED], exclude_also=EXCLUDED)
+    measuring = slipcover.Slipcover(
+        branch=True, source=[SOURCE], omit=[OMITTED], exclude_also=EXCLUDED, d_miss_threshold=NEVER
+    )
     files = slipcover.FileMatcher(sources=[SOURCE], omit=[OMITTED])
     slipcover.ImportManager(measuring, files).__enter__()
     return measuring
