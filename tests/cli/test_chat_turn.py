@@ -5,21 +5,25 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.cli.chat_turn import ending, told
+from keryx.cli.chat_screen import Screen
+from keryx.cli.chat_turn import TurnShow, ending, told
 from keryx.clock import SECOND
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart
 from keryx.domain.turn import StepEffect
 from keryx.gateway.supervisor import Gateway
+from keryx.live import Delta
 from keryx.store.database import Database
 from keryx.testing.builders import call_message
 from keryx.tools.plain import Arguments, Parameter, PlainTool
 from keryx.tools.tool import Toolbox, ToolFailed, Use
-from keryx.views.said import Call
+from keryx.views.said import Call, Look, Since
 from tests.cli.runner import make_desk
 from tests.cli.terminal import CTRL_C
 from tests.cli.test_chat_here import Sitting, sitting, store
@@ -158,6 +162,35 @@ async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
         await at.person.sees("It is made.")
         await at.leave()
         assert "make all" not in at.person.text
+
+
+@pytest.mark.parametrize(
+    ("session_id", "ended", "is_shown"),
+    [("s1", 0, True), ("s1", 6, True), ("s1", 7, False), ("s2", 0, False)],
+)
+def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
+    session_id: str, ended: int, *, is_shown: bool
+) -> None:
+    show = TurnShow(Screen(Console(file=StringIO())))
+    show.hear(Delta(session_id="s1", turn_id=7, after=1, kind="call", offset=0, text="acp_execute: make"))
+    show.see(
+        Look(
+            session_id=session_id,
+            since=Since(after=0, heard=(session_id, 0, ended)),
+            spoken=(),
+            heard=(),
+            elsewhere=(),
+            turn=None,
+            calls=(),
+            queued=1,
+            commands=0,
+            is_due=True,
+            to_send=False,
+            unfinished=0,
+            has_gateway=False,
+        )
+    )
+    assert ("acp_execute: make" in "\n".join(show.draw(80, 24))) is is_shown
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,13 @@ class TurnShow:
         self._met: set[tuple[str, int, str]] = set()
         self._over: set[tuple[str, int, str]] = set()
         self._running: list[str] = []
-        self._own: str | None = None
+        self._own: Delta | None = None
         """What an agent does itself, which is stored when it is done."""
         self._thinking: int | None = None
 
     def hear(self, delta: Delta) -> None:
         """Take a piece of what a turn says, thinks or does."""
-        self._own = delta.text if delta.kind == "call" else None
+        self._own = delta if delta.kind == "call" else None
         self._thinking = delta.turn_id if delta.kind == "thinking" else None
         if delta.kind == "text":
             self.speech.add(delta.turn_id, after=delta.after, offset=delta.offset, text=delta.text)
@@ -55,7 +55,7 @@ class TurnShow:
                 self._over.add(key)
                 if _is_shown(call):
                     self._screen.call(told(call.name, call.arguments), ending(call))
-        if look.turn is None:
+        if self._own is not None and _is_over(self._own, look):
             self._own = None
         self._running = [
             told(call.name, call.arguments)
@@ -72,7 +72,7 @@ class TurnShow:
 
     def draw(self, columns: int, rows: int) -> list[str]:
         """Return what is not over, in lines for the screen."""
-        running = [*self._running, *([] if self._own is None else [self._own])]
+        running = [*self._running, *([] if self._own is None else [self._own.text])]
         return self._screen.draw(self.speech.unfinished, running, columns=columns, rows=rows)
 
     def _is_first(self, call: Call) -> bool:
@@ -95,6 +95,13 @@ def ending(call: Call) -> str:
     seconds = None if call.took is None or call.name.startswith(OWN) else f"{call.took / SECOND:.1f} s"
     how = "interrupted" if call.state == "unknown" else "failed" if call.has_failed else None
     return ", ".join(filter(None, (how, seconds)))
+
+
+def _is_over(own: Delta, look: Look) -> bool:
+    """Say whether the turn has ended in which an agent does something; a look may be older than what was heard."""
+    if look.since.heard is None or look.since.heard[0] != own.session_id:
+        return look.session_id != own.session_id
+    return look.since.heard[2] >= own.turn_id
 
 
 def _is_shown(call: Call) -> bool:
