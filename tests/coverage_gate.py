@@ -4,8 +4,8 @@ The ground is covered whole, branches included; every other part to nine tenths.
 pytest's own summary, which stays the last word.
 
 slipcover puts its marks into the code as it is loaded, so that measuring costs little; coverage's trace doubled the
-time of every test. That is why the plug-in must be there before anything
-of Keryx is: it is named in ``PYTEST_PLUGINS``, which is read before the first ``conftest.py``.
+time of every test. So the plug-in must be there before anything of Keryx is: it is named in ``PYTEST_PLUGINS``, which
+is read before the first ``conftest.py``.
 """
 
 import json
