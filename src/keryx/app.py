@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from keryx import config
@@ -43,6 +43,7 @@ from keryx.tools.tool import Tool, Toolbox
 from keryx.tools.watching import WatchProcess
 from keryx.tools.workspace import Workspaces
 from keryx.transactions.program_session import enter_store
+from keryx.values import dataclass
 from keryx.views.media import read_contents
 
 INDEX_LOOK_SECONDS = 60.0

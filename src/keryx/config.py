@@ -4,7 +4,7 @@ No I/O: ``config_load`` reads files and the environment and makes these.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -17,6 +17,7 @@ from keryx.domain.settings import Personality
 from keryx.domain.source import Source
 from keryx.domain.toolset import ToolsetSettings
 from keryx.domain.turn import StepEffect
+from keryx.values import dataclass
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]

@@ -11,7 +11,7 @@ import hashlib
 import importlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, cast
 
@@ -34,6 +34,7 @@ from keryx.agents.briefing import answered_by, is_group, spoken
 from keryx.agents.program import ProgramSettings
 from keryx.domain.message import MediaPart, Message, NewMessage, ToolCallPart
 from keryx.domain.prompt import context_block
+from keryx.values import dataclass
 
 SILENT_PURPOSES: Final = ("flush", "title", "compress")
 TALKS_MAX: Final = 500

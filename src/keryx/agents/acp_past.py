@@ -5,7 +5,6 @@ last mark on the same branch, that conversation has heard everything before it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from json import dumps, loads
 from typing import Final
 
@@ -14,6 +13,7 @@ from keryx.agents.agent import Brief, Said
 from keryx.agents.briefing import history_text, is_group, spoken
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, ThinkingPart, ToolResultPart
+from keryx.values import dataclass
 
 BY: Final = "acp"
 HISTORY: Final = (

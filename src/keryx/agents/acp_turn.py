@@ -4,7 +4,7 @@ Each tool it is done with is a step on the stage, kept together with what was sa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from keryx.agents.acp_words import Over, Report, Reports, Spoke, Used, tool_name
@@ -12,6 +12,7 @@ from keryx.agents.agent import AgentFailed, Brief, Said, Stage, StepDone
 from keryx.clock import SECOND, Micros
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, Part, TextPart, ThinkingPart, ToolCallPart
+from keryx.values import dataclass
 
 LOST_RETRY: Final[Micros] = SECOND
 NO_RESULT: Final = "The agent told of no result."

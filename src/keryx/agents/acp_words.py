@@ -5,10 +5,10 @@ The agent decides what is asked, kept and allowed; the link knows the protocol's
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from keryx.domain.json_value import JsonValue
+from keryx.values import dataclass
 
 KINDS: Final = (
     *("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"),

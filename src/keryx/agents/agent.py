@@ -5,7 +5,6 @@ takes effect; in the end it returns its answer. It is cancelled like any task, a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from keryx.clock import Micros
@@ -19,6 +18,7 @@ from keryx.domain.settings import ModelSettings
 from keryx.domain.toolset import GENERAL
 from keryx.domain.turn import StepEffect, TurnId, TurnPurpose
 from keryx.errors import KeryxError
+from keryx.values import dataclass
 
 Said: TypeAlias = Message | Cover
 """What a model reads of the past: a message, or the summary that stands for several."""

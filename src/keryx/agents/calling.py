@@ -5,7 +5,7 @@ loading any of their packages, which takes seconds.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from keryx.agents.agent import Said, ToolOffer
@@ -13,6 +13,7 @@ from keryx.clock import Micros
 from keryx.domain.message import NewMessage
 from keryx.domain.prices import Price
 from keryx.domain.settings import ModelSettings
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ the store: after a crash there is none of it, or all.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import Said, Stage
@@ -20,6 +20,7 @@ from keryx.domain.message import NewMessage, text_message, text_of
 from keryx.domain.prompt import quote
 from keryx.domain.settings import ModelSettings
 from keryx.domain.token_count import AROUND_COVER, count_attachments, count_json, count_said, count_text
+from keryx.values import dataclass
 
 FULL: Final = 0.8
 """Of the window: what would be more is made shorter before it is asked."""

@@ -10,7 +10,7 @@ identity on everything a provider reads.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from json import dumps, loads
 from typing import Any, Final, TypeAlias, cast
@@ -34,6 +34,7 @@ from keryx.domain.message import (
 )
 from keryx.domain.part import IMAGES
 from keryx.domain.prompt import spoken_by
+from keryx.values import dataclass
 
 Spoken: TypeAlias = Said | NewMessage
 """What was said before the turn, and in it."""

@@ -9,7 +9,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from json import dumps
 from typing import Final
 
@@ -25,6 +25,7 @@ from keryx.domain.message import MediaPart, NewMessage, Part, ToolCallPart
 from keryx.domain.prompt import context_block
 from keryx.domain.settings import ModelSettings
 from keryx.domain.toolset import MEMORY
+from keryx.values import dataclass
 
 STEPS_MAX: Final = 50
 """How often a turn may call tools before it must answer."""

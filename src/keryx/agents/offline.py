@@ -10,7 +10,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import Said
@@ -19,6 +19,7 @@ from keryx.agents.offline_child import ANSWER_TOKENS_MAX, CONTEXT_TOKENS, ENGINE
 from keryx.domain.cover import Cover
 from keryx.domain.message import NewMessage, TextPart, text_of
 from keryx.ids import Ids
+from keryx.values import dataclass
 
 __all__ = [
     "CONTEXT_TOKENS",

@@ -8,11 +8,12 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Final
 
 from keryx.agents.agent import AgentFailed
+from keryx.values import dataclass
 
 LINE_BYTES_MAX: Final = 50 * 1024 * 1024
 """The longest line it may write: an image in base64 is one."""

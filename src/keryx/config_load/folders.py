@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import PlatformDirs
 
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 HOME_VARIABLE = "KERYX_HOME"
 PROFILE_VARIABLE = "KERYX_PROFILE"

@@ -1,11 +1,11 @@
 """What a row of the table of settings is: its name, how it is read, where it may be written, how it is shown."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal
 
 from keryx.config_load.readers import Reader, T
+from keryx.values import dataclass
 
 PREFIX = "KERYX_"
 Place = Literal["anywhere", "own", "environment", "secret"]

@@ -5,7 +5,6 @@ that all of them can be told at once.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -13,6 +12,7 @@ from keryx.config_load.readers import Raw, T
 from keryx.config_load.setting import Setting
 from keryx.config_load.table import Named
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SourceKind = Literal["project", "user", "secrets", "environment"]
 

@@ -5,7 +5,6 @@ compares them.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias, get_args
 
@@ -18,6 +17,7 @@ from keryx.domain.prices import Price
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 _RESET = ResetPolicy()
 _SCOPE = ScopeSettings()

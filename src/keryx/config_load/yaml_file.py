@@ -6,7 +6,6 @@ library is loaded only here, and only when there is a file: without one, nobody 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from keryx.config_load.setting import Setting
 from keryx.config_load.sources import Given
 from keryx.config_load.table import TREE, Named, Tree, unknown_key
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 _NULL = "tag:yaml.org,2002:null"
 _INDENTED_LIST = re.compile(r"^ +- ", re.MULTILINE)

@@ -5,7 +5,7 @@ Everything is made by the transactions that people and gateways use; the same ``
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ from keryx.transactions.manage_schedule import Scheduled, create_schedule, pause
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import Wishes, create_session, enter_store
 from keryx.transactions.record_process import NewProcess, record_end, record_spawned, record_started
+from keryx.values import dataclass
 from keryx.views.sessions import count, get_session
 
 SEED: Final = 1453

@@ -7,7 +7,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from keryx.clock import SECOND, Micros
@@ -41,6 +41,7 @@ from keryx.transactions.record_step import (
     record_result,
     start_call,
 )
+from keryx.values import dataclass
 
 T = TypeVar("T")
 

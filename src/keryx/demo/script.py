@@ -1,13 +1,14 @@
 """The shapes of sample conversations: who says what where, and what is answered. Values only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.clock import MINUTE, Micros
 from keryx.domain.json_value import JsonValue
 from keryx.domain.route import Address
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

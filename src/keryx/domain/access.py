@@ -5,7 +5,6 @@ of two equally specific grants the one that denies wins.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
 from keryx.clock import HOUR, Micros
@@ -14,6 +13,7 @@ from keryx.domain.session_key import escape_part, format_surface
 from keryx.domain.source import ChatType, Source, check_platform
 from keryx.errors import InvalidValue
 from keryx.ids import PAIRING_ALPHABET
+from keryx.values import dataclass
 
 RefusalReason = Literal["stranger", "blocked"]
 GrantKind = Literal["command", "toolset", "process"]

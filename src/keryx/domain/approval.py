@@ -4,7 +4,7 @@ The first answer wins, and an answer that comes when the time is up changes noth
 changes again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NewType, get_args
 
 from keryx.clock import DAY, Micros
@@ -12,6 +12,7 @@ from keryx.domain.approval_rule import ApprovalRule, describe_coverage
 from keryx.domain.person import PersonId
 from keryx.domain.zone import datetime_of, zone_of
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ApprovalId = NewType("ApprovalId", int)
 Verdict = Literal["approved", "denied"]

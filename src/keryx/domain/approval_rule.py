@@ -6,8 +6,9 @@ in the call could make more of it than it says; any other call can be allowed fo
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from keryx.values import dataclass
 
 WHOLE_TOOL: Final = "*"
 """The pattern that covers every use of a tool."""

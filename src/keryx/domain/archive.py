@@ -6,7 +6,7 @@ in the lines: whoever reads them in owns the session there. What a fork shows of
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from json import dumps, loads
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
@@ -18,6 +18,7 @@ from keryx.domain.source import Source
 from keryx.domain.title import TitleBy
 from keryx.domain.turn import TURN_PURPOSES, TURN_STATES, TurnPurpose, TurnState
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 FORMAT: Final = 1
 

@@ -6,13 +6,14 @@ along every path; nothing here copies or drops a message.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.domain.message import Role
 from keryx.domain.turn import TurnId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 BranchReason = Literal["root", "undo", "retry", "edit", "rollback", "fork"]
 BRANCH_REASONS: Final[tuple[BranchReason, ...]] = get_args(BranchReason)

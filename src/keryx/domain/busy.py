@@ -5,13 +5,13 @@ Whatever the mode, the message is stored before anything here is asked, so every
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, Literal, get_args
 
 from keryx.clock import SECOND, Micros
 from keryx.domain.inbox import InboxKind
 from keryx.domain.turn import StepEffect
+from keryx.values import dataclass
 
 BusyMode = Literal["queue", "steer", "interrupt", "collect", "rollback"]
 BUSY_MODES: Final[tuple[BusyMode, ...]] = get_args(BusyMode)

@@ -5,11 +5,11 @@ Pure: what is stored stays as it is. Results may stand anywhere behind their cal
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.domain.cover import Cover
 from keryx.domain.message import Message, NewMessage, ToolCallPart, ToolResultPart
+from keryx.values import dataclass
 
 NO_RESULT: Final = "No result was kept."
 

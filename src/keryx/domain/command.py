@@ -4,12 +4,12 @@ A text that is a command never reaches the model, also when the command is unkno
 """
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
 from keryx.domain.person import Role
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 UNDO_MAX: Final = 100
 

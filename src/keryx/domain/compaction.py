@@ -7,7 +7,6 @@ calls and results, as long as all that is pinned takes at most half of the room:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
@@ -15,6 +14,7 @@ from keryx.domain.cover import Cover
 from keryx.domain.message import Message
 from keryx.domain.part import ToolCallPart, ToolResultPart
 from keryx.domain.token_count import count_said
+from keryx.values import dataclass
 
 Item: TypeAlias = Message | Cover
 """What a model reads of the past."""

@@ -5,12 +5,12 @@ its whole range, and is always smaller than what it covers.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from keryx.clock import Micros
 from keryx.domain.branch import Branch, Segment, path
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 CoverRefusal = Literal["empty", "not_smaller", "not_on_path", "overlaps"]
 

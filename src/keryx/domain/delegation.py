@@ -4,13 +4,13 @@ A child is never given more than its parent has, nothing that asks or tells peop
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from json import dumps, loads
 from typing import Final, Self
 
 from keryx.domain.toolset import TALK
 from keryx.domain.turn import StepEffect
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 DELEGATE: Final = "delegate"
 """The tool by which an agent gives a task away."""

@@ -4,11 +4,11 @@
 fetches a gap and drops a repeat. ``Position`` is a cursor over everything, rising with gaps, and opaque.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, Self, get_args
 
 from keryx.clock import Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 EventKind = Literal[
     "session.opened",

@@ -1,9 +1,9 @@
 """How full a model's context is, and with what. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from keryx.domain.part import check_count
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 Every accepted item ends with exactly one fate; it is never silently gone.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.domain.part import Part
 from keryx.domain.source import Source, check_id
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 InboxKind = Literal["message", "command", "schedule", "process", "approval", "agent"]
 InboxState = Literal["ready", "claimed", "done", "dead"]

@@ -4,11 +4,10 @@ A lease carries an epoch that rises with each holder; every write of a turn chec
 lease times (``tx.lease_now``), never wall times, and mean nothing on another boot of the machine.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import SECOND, Micros
 from keryx.domain.session import SessionId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LEASE_TIME: Micros = 30 * SECOND
 RENEW_EVERY: Micros = 10 * SECOND

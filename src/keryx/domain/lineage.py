@@ -3,11 +3,11 @@
 A link is a record for people and tools; nothing follows one by guess.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LinkKind = Literal["reset", "fork", "delegation", "import"]
 LINK_KINDS: Final[tuple[LinkKind, ...]] = get_args(LinkKind)

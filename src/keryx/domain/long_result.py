@@ -8,11 +8,11 @@ transcript is longer either.
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from json import dumps
 from typing import Final
 
 from keryx.domain.json_value import JsonValue
+from keryx.values import dataclass
 
 RESULT_TYPE: Final = "text/plain; charset=utf-8"
 SHOWN_MAX: Final = 16_000

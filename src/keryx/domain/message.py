@@ -6,7 +6,6 @@ never raises: what it cannot read becomes an ``UnknownPart`` that hides nothing 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from json import JSONDecoder, JSONEncoder
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -26,6 +25,7 @@ from keryx.domain.part import (
 )
 from keryx.domain.turn import TurnId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 __all__ = [
     "PREVIEW_LENGTH",

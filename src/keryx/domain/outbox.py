@@ -4,10 +4,10 @@ A delivery whose outcome is unknown is sent again only under the platform's idem
 repeated. The platform's own retry time goes before our table.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from keryx.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from keryx.values import dataclass
 
 DeliveryState = Literal["ready", "sending", "sent", "rejected", "unknown", "dead"]
 DeliveryKind = Literal["reply", "notice", "question", "scheduled", "pairing", "copy"]

@@ -4,12 +4,12 @@ A part that can be constructed can be stored and read back unchanged; everything
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from keryx.domain.json_value import JsonValue, check_json
 from keryx.domain.turn import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What models see."""

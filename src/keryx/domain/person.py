@@ -5,12 +5,12 @@ anything is keyed by it, and an id once used as canonical stays so, or one perso
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
 from keryx.clock import Micros
 from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 PersonId = NewType("PersonId", int)
 

@@ -5,12 +5,12 @@ knows discounts, batches and minimums.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final
 
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LIST_NAME: Final = "genai-prices 0.2.1"
 """The list that comes with the packages which ask providers; a test compares it with what is installed."""

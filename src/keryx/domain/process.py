@@ -3,11 +3,11 @@
 A process leaves ``running`` once and for good.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from keryx.clock import HOUR, MINUTE, Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ProcessState = Literal["running", "exited", "killed", "lost"]
 

@@ -6,7 +6,7 @@ that says so, and cannot end that block.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC
 from json import dumps
 from typing import Final
@@ -15,6 +15,7 @@ from keryx.clock import Micros
 from keryx.domain.graphemes import cut
 from keryx.domain.source import Source
 from keryx.domain.zone import datetime_of
+from keryx.values import dataclass
 
 QUOTE_LENGTH: Final = 240
 

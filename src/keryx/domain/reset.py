@@ -5,7 +5,7 @@ exactly from ``expires_at`` on, so the watcher that flushes before it and the lo
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
 from typing import Final, Literal, get_args
@@ -14,6 +14,7 @@ from keryx.clock import MINUTE, Micros
 from keryx.domain.source import ChatType, Source, check_chat_type, check_platform
 from keryx.domain.zone import datetime_of, instant_of, zone_of
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ResetMode = Literal["none", "idle", "daily", "both"]
 ResetReason = Literal["idle", "daily"]

@@ -5,13 +5,13 @@ says what it stands for, so output is not lost and the loss of the address can b
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, Self, get_args
 
 from keryx.domain.session_key import escape_part, format_surface, parse_surface, unescape_part
 from keryx.domain.source import Source, check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SplitChat = Callable[[str], tuple[str, str | None]]
 """A platform's way to take ``<chat>[:<thread>]`` apart; joining the two with a colon must be its inverse."""

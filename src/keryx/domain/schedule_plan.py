@@ -4,13 +4,14 @@ A plan that can be constructed can be stored. Whether its rule names a time is j
 that depends on when the plan is written.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Final, Self
 
 from keryx.domain.part import Part
 from keryx.domain.route import Route
 from keryx.domain.schedule import MISSED_POLICIES, OVERLAP_POLICIES, MissedPolicy, OverlapPolicy
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 NAME_CHARACTERS_MAX: Final = 80
 RETRIES_MAX: Final = 10

@@ -2,13 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.clock import Micros
 from keryx.domain.part import MediaPart, Part, TextPart, ToolCallPart, ToolResultPart
 from keryx.domain.search_query import All, Filter, FilterName, Node, Not, Words
 from keryx.domain.tokens import Tokens, tokenize, wide
+from keryx.values import dataclass
 
 
 class Text:

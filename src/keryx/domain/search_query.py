@@ -6,13 +6,14 @@ Words are searched literally and must all be there; ``"phrase"``, ``-not``, ``AN
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, tzinfo
 from typing import Final, Literal, TypeAlias, get_args
 
 from keryx.clock import Micros
 from keryx.domain.search_dates import instant
 from keryx.domain.tokens import Tokens, normal, one_run, spans, tokenize
+from keryx.values import dataclass
 
 FilterName = Literal["from", "in", "tag", "source", "role", "before", "after", "has", "is"]
 FILTERS: Final[tuple[FilterName, ...]] = get_args(FilterName)

@@ -7,7 +7,6 @@ import zlib
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, cycle, groupby, pairwise
 from sys import byteorder
 from typing import Final
@@ -16,6 +15,7 @@ from keryx.clock import Micros
 from keryx.domain.docsets import Runs, to_runs
 from keryx.domain.postings import COUNT_MAX, LENGTH_MAX, SCOPE, TERM_MAX, Columns, Entry, Piece
 from keryx.domain.tokens import tokenize
+from keryx.values import dataclass
 
 TERMS_A_BREATH: Final = 50
 GONE: Final = 65_535

@@ -5,11 +5,11 @@ escaped: two sources that the scope tells apart can never be spelled alike.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
 from keryx.domain.source import ChatType, Source, check_chat_type, check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SessionKey = NewType("SessionKey", str)
 

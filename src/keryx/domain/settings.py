@@ -3,12 +3,13 @@
 What is None was not set, and is decided by the configuration when a turn runs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import dumps, loads
 from typing import Final, Literal, get_args
 
 from keryx.domain.json_value import JsonValue, check_json
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 REASONING_EFFORTS: Final[tuple[ReasoningEffort, ...]] = get_args(ReasoningEffort)

@@ -6,10 +6,11 @@ a key. Ids are kept as the platform spells them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Literal, Self, cast, get_args
 
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ChatType = Literal["dm", "group", "channel", "thread"]
 CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)

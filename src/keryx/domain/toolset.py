@@ -6,7 +6,7 @@ that reaches a shell, the owner's files or a program of others is given on a mes
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +14,7 @@ from keryx.domain.access import OWN_SURFACES, Grant, granted
 from keryx.domain.person import Role, check_role
 from keryx.domain.source import check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ALL: Final = "all"
 """Every set, but on a messaging platform not the terminal, not the files and no tools of MCP servers."""

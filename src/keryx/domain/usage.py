@@ -1,10 +1,11 @@
 """How much was used, as amounts that add up, and how people are told of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
 
 from keryx.domain.prices import LIST_DATE
+from keryx.values import dataclass
 
 SHOWN_MICROS: Final = 100
 UNKNOWN_MODEL: Final = "an unknown model"

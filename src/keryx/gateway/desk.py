@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from keryx.clock import Clock
@@ -13,6 +13,7 @@ from keryx.gateway.metrics import Metrics
 from keryx.ids import Ids
 from keryx.live import Live
 from keryx.store.database import Database, Tx
+from keryx.values import dataclass
 
 T = TypeVar("T")
 

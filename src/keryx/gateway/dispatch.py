@@ -5,7 +5,7 @@ unfinished per address, in order; different addresses are served at the same tim
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from keryx.clock import SECOND, Clock, Micros
@@ -28,6 +28,7 @@ from keryx.transactions.deliveries import (
     record_piece,
 )
 from keryx.transactions.preview import open_preview, record_preview
+from keryx.values import dataclass
 from keryx.views.turn import final_parts, list_speaking, said_so_far
 from keryx.views.work import is_due
 

@@ -3,13 +3,12 @@
 Epochs protect rows, not messages: a process that slept past its lease must not send what another has sent by then.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Clock, Micros
 from keryx.domain.lease import must_cancel
 from keryx.gateway.desk import Desk
 from keryx.platforms.adapter import Adapter
 from keryx.transactions.deliveries import Connector, take_connector
+from keryx.values import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

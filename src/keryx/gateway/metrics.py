@@ -5,10 +5,11 @@ Every event costs a few additions, however many there were. Nothing decides by t
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, Literal, LiteralString, TypeVar, get_args
 
 from keryx.domain.turn import TurnPurpose
+from keryx.values import dataclass
 
 UpdateOutcome = Literal["accepted", "duplicate", "refused", "malformed"]
 TurnEnd = Literal["answered", "failed", "retried", "stopped", "rolled_back", "waiting", "handed_back", "lost"]

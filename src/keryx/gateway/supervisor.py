@@ -6,7 +6,7 @@ at once, and it is asked for again.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.agents.agent import Agent
 from keryx.clock import SECOND
@@ -33,6 +33,7 @@ from keryx.platforms.adapter import Adapter
 from keryx.tools.tool import Toolbox
 from keryx.transactions.deliveries import Connector, release_connector
 from keryx.transactions.work_as_node import leave_node
+from keryx.values import dataclass
 from keryx.views.work import is_left_behind
 
 DRAIN_SECONDS = 20.0

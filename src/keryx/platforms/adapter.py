@@ -5,7 +5,6 @@ same parts always give the same pieces, because a delivery that was cut off goes
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from keryx.clock import SECOND, Micros
@@ -15,6 +14,7 @@ from keryx.domain.inbox import Inbound
 from keryx.domain.outbox import Outcome
 from keryx.domain.part import MediaPart, Part
 from keryx.domain.route import Address
+from keryx.values import dataclass
 
 TextUnit = Literal["characters", "utf-16", "bytes"]
 

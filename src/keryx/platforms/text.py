@@ -9,7 +9,6 @@ looks like a code block there is one. Time grows with the text, whatever is in i
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.domain.graphemes import safe_end
@@ -17,6 +16,7 @@ from keryx.domain.part import MediaPart, Part, TextPart
 from keryx.errors import InvalidValue
 from keryx.platforms.adapter import MediaPiece, Piece, TextPiece, TextUnit
 from keryx.platforms.spans import Span, find_spans
+from keryx.values import dataclass
 
 TEXT_MAX_LEAST: Final = 4
 """Below this, one character may not fit: UTF-8 takes four bytes for some."""

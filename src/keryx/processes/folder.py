@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -21,6 +20,7 @@ from typing import Final
 from keryx.clock import Micros
 from keryx.processes import supervisor
 from keryx.tools.background import Output
+from keryx.values import dataclass
 
 ANSWER_SECONDS: Final = 5.0
 SOCKET_PATH_BYTES_MAX: Final = 100

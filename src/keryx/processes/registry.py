@@ -11,7 +11,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -35,6 +34,7 @@ from keryx.transactions.record_process import (
     record_spawned,
     record_started,
 )
+from keryx.values import dataclass
 from keryx.views.processes import Process
 
 TAIL_BYTES: Final = 4_000

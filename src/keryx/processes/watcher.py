@@ -5,7 +5,7 @@ what runs here, and what ended within half an hour, never what ran before.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from keryx.processes.folder import Folder, Sight
 from keryx.processes.registry import TAIL_BYTES, Registry, tail_of
 from keryx.store.database import Database
 from keryx.transactions.record_process import record_pattern, record_progress
+from keryx.values import dataclass
 from keryx.views.processes import Process, find_in_folder
 
 WATCH_SECONDS: Final = 0.5

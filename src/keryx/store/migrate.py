@@ -6,7 +6,6 @@ that only adds keeps the second number; one that older code would trip over rais
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,6 +15,7 @@ from keryx import __version__
 from keryx.clock import Micros
 from keryx.errors import StoreError, StoreTooNew
 from keryx.store.statements import Dialect
+from keryx.values import dataclass
 
 if TYPE_CHECKING:
     import apsw

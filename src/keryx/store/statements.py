@@ -6,13 +6,13 @@ statement is introduced by a sentence, and nothing here or elsewhere assembles S
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Literal
 
 from keryx.errors import StoreError
+from keryx.values import dataclass
 
 Dialect = Literal["sqlite", "postgres"]
 

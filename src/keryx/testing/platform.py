@@ -6,7 +6,7 @@ gateways that are killed. What was said there is in ``shown``, whatever a gatewa
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Literal
 
@@ -20,6 +20,7 @@ from keryx.domain.route import Address, split_at_first_colon
 from keryx.domain.source import ChatType, Source
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Piece, TextPiece, Update
 from keryx.platforms.text import text_pieces
+from keryx.values import dataclass
 
 Trouble = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
 """What goes wrong with a message; who sent one that was lost knows no more than of one whose receipt was."""

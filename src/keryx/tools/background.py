@@ -4,11 +4,12 @@ Who does it stands above the tools, and is given to them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from keryx.domain.process import NoticePolicy
+from keryx.values import dataclass
 from keryx.views.processes import Process
 
 

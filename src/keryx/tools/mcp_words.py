@@ -1,8 +1,9 @@
 """What the tools of MCP servers and whoever speaks the protocol know of each other, in our own words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

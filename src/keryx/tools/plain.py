@@ -2,13 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
 from keryx.domain.json_value import JsonValue
 from keryx.tools.face import Face
 from keryx.tools.tool import ToolFailed, Use
+from keryx.values import dataclass
 
 Kind = Literal["string", "integer", "boolean"]
 _WORDS: Mapping[Kind, str] = {

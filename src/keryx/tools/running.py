@@ -13,11 +13,11 @@ import termios
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from keryx.tools.tool import ToolFailed
+from keryx.values import dataclass
 
 GRACE_SECONDS: Final = 0.5
 """How long a program may tidy up between being asked to end and being ended; a stop is obeyed within a second."""

@@ -1,7 +1,7 @@
 """What a tool is: an offer to the agent, and what happens when it is called."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
 from keryx.domain.source import Source
 from keryx.errors import KeryxError
+from keryx.values import dataclass
 
 
 class ToolFailed(KeryxError):

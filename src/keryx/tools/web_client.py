@@ -4,7 +4,6 @@ Every hop of a redirect is judged like the first address, and each connection is
 """
 
 import zlib
-from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Final
 
@@ -12,6 +11,7 @@ import httpx2
 
 from keryx.tools.addresses import Reach, Resolve, find_addresses
 from keryx.tools.tool import ToolFailed
+from keryx.values import dataclass
 
 CONNECT_SECONDS: Final = 8.0
 HOPS_MAX: Final = 5

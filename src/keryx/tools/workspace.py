@@ -5,10 +5,10 @@ its secrets, its settings and its store are nobody's material.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.tools.tool import ToolFailed, Use
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

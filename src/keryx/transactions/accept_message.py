@@ -3,7 +3,7 @@
 Everything an acknowledgement promises is in this one transaction. A delivery that comes again changes nothing.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keryx.config import Settings
 from keryx.domain.access import OWN_SURFACES, Refused, audience_of, may_speak
@@ -42,6 +42,7 @@ from keryx.transactions.manage_access import resolve_source
 from keryx.transactions.open_session import Handed, open_session
 from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
 from keryx.transactions.run_command import CommandContext, NeedsAnswer, run_command
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +104,8 @@ def accept_message(
         return Duplicate(inbox_id=known.id, session_id=SessionId(known.session_id))
     inbound = replace(inbound, source=resolve_source(tx, inbound.source))
     command = parse_command(text_of(inbound.parts))
-    pairing = inbound.source.platform in settings.pairing_platforms
-    speaker = _find_speaker(tx, inbound.source)
-    verdict = may_speak(speaker, chat_type=inbound.source.chat_type, pairing=pairing)
+    source, pairs = inbound.source, inbound.source.platform in settings.pairing_platforms
+    verdict = may_speak(_find_speaker(tx, source), chat_type=source.chat_type, pairing=pairs)
     if isinstance(verdict, Refused):
         return _meet_stranger(tx, inbound, verdict, command, settings=settings, ids=ids)
     incoming = Incoming(inbound=inbound, person=verdict.person, settings=settings, ids=ids)

@@ -3,8 +3,6 @@
 The cost does not depend on how much was said before.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Micros
 from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, preview_of, tool_call_count
@@ -14,6 +12,7 @@ from keryx.errors import SessionBusy
 from keryx.store.codec import clean_text
 from keryx.store.database import Tx
 from keryx.store.tables import feed, leases, messages, sessions
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

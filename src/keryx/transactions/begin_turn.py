@@ -5,7 +5,6 @@ turn was lost) is not appended again, and calls a lost turn left open go over to
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keryx.domain.busy import claimable
 from keryx.domain.inbox import InboxKind
@@ -16,6 +15,7 @@ from keryx.domain.turn import TurnId, TurnPurpose, gives_way
 from keryx.store.database import ReadTx, Tx
 from keryx.store.tables import branches, feed, inbox, leases, outbox, paths, people, sessions, turns
 from keryx.transactions.append_message import append_held
+from keryx.values import dataclass
 
 CANDIDATES = 8
 """How many ready sessions are looked at in one call, in case others are faster."""

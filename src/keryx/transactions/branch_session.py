@@ -5,7 +5,6 @@ Each makes a branch or a cover and can be taken back. None is done under a runni
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keryx.domain.branch import (
     Branch,
@@ -31,6 +30,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import branches, feed, inbox, messages, paths, sessions
 from keryx.transactions.append_message import append_message
 from keryx.transactions.idle_session import lock_idle
+from keryx.values import dataclass
 
 TAIL = 64
 """How many messages are read to find where the last turns began; doubled until they are found."""

@@ -5,7 +5,6 @@ None of it is activity: ``last_active_at`` never moves here. Whatever is taken a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from keryx.domain.session import SessionId
 from keryx.domain.settings import ModelSettings, Personality
@@ -24,6 +23,7 @@ from keryx.store.tables import (
     tags,
 )
 from keryx.transactions.idle_session import lock_idle, require_owner
+from keryx.values import dataclass
 
 TAG_LENGTH_MAX = 64
 DELETED_NOTE = "the conversation was deleted"

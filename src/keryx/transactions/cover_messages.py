@@ -3,8 +3,6 @@
 People and search still see every original. A cover is smaller than what it covers, or it is refused.
 """
 
-from dataclasses import dataclass
-
 from keryx.domain.branch import Branch, path
 from keryx.domain.cover import Cover, CoverRefusal, Summary, cover_refused, covers_on
 from keryx.domain.lease import Lease
@@ -16,6 +14,7 @@ from keryx.store.tables.memories import Origin
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.idle_session import lock_idle
 from keryx.transactions.manage_memory import remember
+from keryx.values import dataclass
 
 __all__ = ["Covered", "Refused", "Summary", "cover", "cover_held", "list_holding", "uncover", "uncover_last"]
 

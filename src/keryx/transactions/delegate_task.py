@@ -5,7 +5,6 @@ gave the task, stands in no list and on no surface, and what is said in it goes 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keryx.domain.delegation import DELEGATE, TASK_PLATFORM, TASKS_MAX, Delegation, task_ref
 from keryx.domain.message import TextPart
@@ -15,6 +14,7 @@ from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import branches, feed, inbox, people, session_changes, sessions, turns
 from keryx.transactions.open_session import Handed, open_session
+from keryx.values import dataclass
 
 GIVER = "the agent that gave the task"
 """Whose words the task is, as the transcript names them."""

@@ -3,12 +3,12 @@
 Only the gateway that holds an account's connector lease claims, one unfinished delivery per address, in order.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from keryx.domain.outbox import Outcome, after_outcome
 from keryx.store.database import Tx
 from keryx.store.tables import addresses, feed, leases, outbox, sessions
+from keryx.values import dataclass
 
 ClaimedDelivery: TypeAlias = outbox.Delivery
 

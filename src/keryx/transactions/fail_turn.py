@@ -5,7 +5,7 @@ back to be tried again. A failure is told where the question came from, and wher
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from keryx.clock import Micros
@@ -26,6 +26,7 @@ from keryx.transactions.close_steps import close_steps, close_unknown_steps
 from keryx.transactions.finish_turn import end_items
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.where_said import where_said
+from keryx.values import dataclass
 
 STOPPED = "(stopped)"
 """What stands under an answer that was shown while it was written, and stopped."""

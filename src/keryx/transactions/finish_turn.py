@@ -4,7 +4,6 @@ All of it or nothing, and nothing for a holder whose lease is lost: one logical 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.domain.inbox import Fate
@@ -24,6 +23,7 @@ from keryx.transactions.close_steps import close_steps
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.title_session import ask_title, set_model_title
 from keryx.transactions.where_said import where_said
+from keryx.values import dataclass
 
 NOT_HERE = "(answered elsewhere)"
 CUT_OFF = "(cut off at the model's limit)"

@@ -4,8 +4,6 @@ The schedule's row is locked first, so of several gateways one fires it; ``last_
 an instant from being fired twice even when a clock is set back.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Micros
 from keryx.domain.schedule import DueFires, due_fires, may_overlap, next_fires, parse_rule
 from keryx.domain.session_key import ScopeSettings, key_for
@@ -16,6 +14,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import feed, inbox, keys, people, schedules, sessions
 from keryx.store.tables.schedules import Schedule
 from keryx.transactions.open_session import Handed, open_session
+from keryx.values import dataclass
 
 PLATFORM = "schedule"
 """Where the refs of fires are unique, and the platform of sessions that belong to a schedule."""

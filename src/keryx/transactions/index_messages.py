@@ -5,7 +5,6 @@ together. The work shares the interpreter with the message writer, so it breathe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -20,6 +19,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import blobs, search
 from keryx.store.tables.search import NewFact, SegmentRow, SessionRow
 from keryx.transactions.merge_segments import merge_is_due, merge_step
+from keryx.values import dataclass
 
 ROWS_MAX: Final = 500
 TEXT_MAX: Final = 200_000

@@ -5,8 +5,6 @@ giving their own rights away by entering a stranger's code. Sessions keep their 
 is joined when asked, so nothing is rewritten.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Micros
 from keryx.domain.access import PAIRING_LIFETIME, PairingCode
 from keryx.domain.person import Person, PersonId, at_least
@@ -15,6 +13,7 @@ from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import access, feed, people
 from keryx.transactions.pair_stranger import WrongCode, enterer_of, hash_code, redeem
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

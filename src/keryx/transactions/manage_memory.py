@@ -4,12 +4,11 @@ Nothing is overwritten: an edit is a new note that replaces the old one, and eve
 one first. A note that says what a kept one says is not kept twice.
 """
 
-from dataclasses import dataclass
-
 from keryx.domain.session import SessionId
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Tx
 from keryx.store.tables import feed, memories, sessions
+from keryx.values import dataclass
 
 MEMORY_LENGTH_MAX = 4_000
 

@@ -3,12 +3,11 @@
 A project that is put away keeps its sessions and its name.
 """
 
-from dataclasses import dataclass
-
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 from keryx.store.tables import access, feed, projects
 from keryx.store.tables.projects import Project
+from keryx.values import dataclass
 
 NAME_LENGTH_MAX = 100
 

@@ -4,8 +4,6 @@ A schedule belongs to one person and is found by nobody else. ``due_at`` is alwa
 is not accounted for; what passed while it was paused, or before it was changed, is not owed.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Micros
 from keryx.domain.part import TextPart
 from keryx.domain.person import PersonId
@@ -18,6 +16,7 @@ from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 from keryx.store.tables import access, feed, schedules, sessions
 from keryx.store.tables.schedules import Schedule
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,6 @@
 Every other way a session comes to be (a first message, a reset, ``/new``, a fork, a schedule) goes through here.
 """
 
-from dataclasses import dataclass
-
 from keryx.domain.access import audience_of
 from keryx.domain.person import Person
 from keryx.domain.session import SessionId
@@ -14,6 +12,7 @@ from keryx.ids import Ids
 from keryx.store.codec import clean_text
 from keryx.store.database import Tx
 from keryx.store.tables import feed, keys, people, sessions
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

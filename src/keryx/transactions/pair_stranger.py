@@ -5,7 +5,6 @@ who enters five wrong ones is not listened to for an hour.
 """
 
 import hashlib
-from dataclasses import dataclass
 from operator import itemgetter
 
 from keryx.clock import Micros
@@ -30,6 +29,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import access, addresses, feed, keys, outbox, people
 from keryx.store.tables.access import CodeKind, Enterer, Pairing
 from keryx.transactions.manage_access import require_owner
+from keryx.values import dataclass
 
 ASKS_IN = (
     "{name} on {platform} asks to be let in. /pair approve {number} does so, /pair deny {number} does not."

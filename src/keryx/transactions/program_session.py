@@ -1,7 +1,5 @@
 """Sessions that programs open, and for whom a program acts."""
 
-from dataclasses import dataclass
-
 from keryx.domain.person import Person
 from keryx.domain.session import SessionId
 from keryx.domain.session_key import ScopeSettings, key_for
@@ -12,6 +10,7 @@ from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import feed, keys, people, projects, sessions
 from keryx.transactions.open_session import NOTHING, Handed, open_session
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

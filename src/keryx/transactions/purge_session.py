@@ -4,7 +4,7 @@ The only place that deletes what people said. What forks still show of a purged 
 A message of a purged session that its platform delivers again counts as new.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keryx.domain.branch import Branch, Segment, path
 from keryx.domain.cover import covers_on
@@ -14,6 +14,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import blobs, branches, covers, feed, keys, purge, sessions
 from keryx.transactions.change_session import move_to_bin
 from keryx.transactions.idle_session import lock_idle, require_idle, require_owner
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ reported: a supervisor that is not sure whether it was heard tells again.
 """
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.clock import HOUR
@@ -17,6 +16,7 @@ from keryx.store.codec import clean_text
 from keryx.store.database import Tx
 from keryx.store.tables import feed, inbox, processes, sessions
 from keryx.store.tables.processes import Process
+from keryx.values import dataclass
 
 PLATFORM = "process"
 """Where the refs of what processes tell are unique."""

@@ -5,7 +5,6 @@ only once; every call gets one result.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keryx.domain.approval import APPROVAL_LIFETIME, Question
 from keryx.domain.gauge import Gauge
@@ -24,6 +23,7 @@ from keryx.transactions.begin_turn import take_seen
 from keryx.transactions.hold_turn import hold_turn
 from keryx.transactions.keep_blobs import keep_text
 from keryx.transactions.where_said import where_said
+from keryx.values import dataclass
 
 UNDECLARED: StepEffect = "once"
 """What a call is taken for whose effect nobody stated: it is never run twice."""

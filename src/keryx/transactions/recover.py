@@ -4,8 +4,6 @@ Runs at start and now and then; several gateways may run it at once. A call take
 on until nothing is found.
 """
 
-from dataclasses import dataclass
-
 from keryx.domain.lease import Lease
 from keryx.domain.message import NewMessage, TextPart
 from keryx.domain.outbox import Unknown
@@ -24,6 +22,7 @@ from keryx.transactions.fail_turn import (
     stop_turn,
 )
 from keryx.transactions.leave_place import leave_places
+from keryx.values import dataclass
 
 BATCH = 20
 HOLDER = "recover"

@@ -1,6 +1,5 @@
 """Renew a turn's lease and learn what happened meanwhile: a stop, or messages that steer."""
 
-from dataclasses import dataclass
 from itertools import takewhile
 
 from keryx.domain.lease import Lease
@@ -10,6 +9,7 @@ from keryx.store.database import Tx
 from keryx.store.tables import inbox, leases
 from keryx.transactions.begin_turn import message_of
 from keryx.transactions.hold_turn import hold_turn
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

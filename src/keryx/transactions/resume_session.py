@@ -4,7 +4,6 @@ A session closes when no key points to it any more. A surface only ever shows wh
 that nothing said in private is heard in a group, or the other way round.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.domain.access import audience_of
@@ -17,6 +16,7 @@ from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import feed, keys, people, session_changes, sessions
 from keryx.transactions.open_session import NOTHING, Handed, open_session
+from keryx.values import dataclass
 
 SwitchRefusal = Literal["audience", "closed", "not_attached"]
 

@@ -5,7 +5,7 @@ person's own direct messages; so nothing that was said to some people is told to
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.domain.message import TextPart
 from keryx.domain.route import (
@@ -22,6 +22,7 @@ from keryx.domain.source import Source
 from keryx.errors import InvalidValue, NotAllowed
 from keryx.store.database import Tx
 from keryx.store.tables import feed, homes, keys, outbox, people, sessions, turns
+from keryx.values import dataclass
 
 ENDED = "The turn is over, so nothing is sent for it any more."
 NOT_YOURS = (

@@ -1,11 +1,11 @@
 """What is going on, on one screen: turns, the queue, questions, processes and the next schedules."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.store.database import ReadTx
 from keryx.store.tables import board
 from keryx.store.tables.board import LiveTurn, NextFire, OpenApproval, QueuedItem, RunningProcess
+from keryx.values import dataclass
 
 __all__ = ["Board", "LiveTurn", "NextFire", "OpenApproval", "QueuedItem", "RunningProcess", "show_board"]
 

@@ -5,7 +5,7 @@ for themselves.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from keryx.domain.archive import (
@@ -23,6 +23,7 @@ from keryx.domain.cover import Cover, covers_on
 from keryx.domain.message import Message
 from keryx.store.database import ReadTx
 from keryx.store.tables import branches, exchange, projects, sessions, tags
+from keryx.values import dataclass
 
 __all__ = ["ExportPage", "Rest", "begin_export", "continue_export"]
 

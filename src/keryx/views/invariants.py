@@ -4,13 +4,13 @@ The same check runs after every step of the tests, in ``keryx doctor`` and after
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from keryx.domain.branch import path
 from keryx.errors import InvalidValue
 from keryx.store.database import ReadTx
 from keryx.store.tables import branches, invariants, paths
 from keryx.store.tables.invariants import Branched, Rule
+from keryx.values import dataclass
 
 __all__ = ["Breach", "check_invariants"]
 

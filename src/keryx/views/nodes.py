@@ -1,10 +1,9 @@
 """Who works on the store, and what each holds."""
 
-from dataclasses import dataclass
-
 from keryx.store.database import ReadTx
 from keryx.store.tables import malformed, nodes, people
 from keryx.store.tables.nodes import HeldAccount, HeldSession, Node
+from keryx.values import dataclass
 
 __all__ = ["HeldAccount", "HeldSession", "Node", "Nodes", "has_gateway", "show_nodes"]
 

@@ -1,9 +1,8 @@
 """What a turn ran with, word for word, as the store kept it."""
 
-from dataclasses import dataclass
-
 from keryx.store.database import ReadTx
 from keryx.store.tables import sessions, turns
+from keryx.values import dataclass
 from keryx.views.media import read_contents
 
 __all__ = ["TurnPrompt", "show_prompt"]

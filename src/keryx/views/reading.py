@@ -3,7 +3,6 @@
 Only what the person may see is found, and with an audience only what was said to these people.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.domain.message import Message
@@ -12,6 +11,7 @@ from keryx.domain.title import titled
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
 from keryx.store.tables import people, sessions, standing
+from keryx.values import dataclass
 from keryx.views.sessions import list_sessions
 from keryx.views.transcript import list_transcript
 

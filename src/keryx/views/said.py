@@ -4,7 +4,6 @@ A terminal keeps its own place: every one of several shows everything, whoever r
 deliveries can become visible out of order on PostgreSQL, so a look goes back a little and names what it saw before.
 """
 
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
@@ -18,6 +17,7 @@ from keryx.store.database import ReadTx
 from keryx.store.tables import approvals, inbox, keys, nodes, people, said, sessions, turns
 from keryx.store.tables.approvals import OpenQuestion
 from keryx.store.tables.said import Call, Heard, SaidElsewhere, Spoken
+from keryx.values import dataclass
 from keryx.views.turn import said_so_far
 
 __all__ = [

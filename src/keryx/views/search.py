@@ -6,7 +6,7 @@ never writes.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from heapq import merge
 from itertools import chain, islice
@@ -19,6 +19,7 @@ from keryx.domain.search_query import Query, Words, parse_query
 from keryx.errors import InvalidValue
 from keryx.store.database import ReadTx
 from keryx.store.tables import search as tables
+from keryx.values import dataclass
 from keryx.views.search_index import Candidate, IndexReader
 from keryx.views.search_plan import Key
 from keryx.views.search_result import Hit, Neighbour, SessionHits, Snippet, group

@@ -7,7 +7,7 @@ Segments are read newest first and only as far as somebody asks for more.
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, TypeAlias
@@ -32,6 +32,7 @@ from keryx.domain.segment import scope_docs, session_mark
 from keryx.store.database import ReadTx
 from keryx.store.tables import search
 from keryx.store.tables.search import SegmentRow
+from keryx.values import dataclass
 from keryx.views.search_plan import (
     LOOKUPS_MAX,
     PAGE,

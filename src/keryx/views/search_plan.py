@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from keryx.clock import Micros
 from keryx.domain.postings import TERM_MAX
 from keryx.domain.search_query import All, Not, Query, Words
 from keryx.store.tables.search import SegmentRow
+from keryx.values import dataclass
 
 Key: TypeAlias = tuple[Micros, int]
 """(time, id): the order of documents everywhere. A session's card has an id below zero."""

@@ -1,7 +1,6 @@
 """What a search shows of what it found: snippets, neighbours, and hits grouped by session."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from keryx.clock import Micros
@@ -14,6 +13,7 @@ from keryx.domain.tokens import begin_of, normal, spans, wide
 from keryx.store.database import ReadTx
 from keryx.store.tables import branches, messages, search
 from keryx.store.tables.search import MessageRow, SessionRow
+from keryx.values import dataclass
 from keryx.views.search_scope import Match
 
 SNIPPET_LENGTH: Final = 160

@@ -5,7 +5,7 @@ was purged, moved to the bin or retitled since is judged as it is now.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from keryx.domain.tokens import tokenize
 from keryx.store.database import ReadTx
 from keryx.store.tables import blobs, people, search
 from keryx.store.tables.search import MessageRow, SessionRow
+from keryx.values import dataclass
 from keryx.views.search_plan import Key, Plan, ScopeGroup
 
 SESSIONS_MAX: Final = 2_000

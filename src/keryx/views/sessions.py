@@ -5,7 +5,6 @@ A page costs what it shows, not what there is: it walks the index of each audien
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -16,6 +15,7 @@ from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
 from keryx.store.tables import listing, people
 from keryx.store.tables.listing import Filters, Place, Session
+from keryx.values import dataclass
 
 __all__ = [
     "EVERYTHING",

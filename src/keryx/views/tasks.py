@@ -1,9 +1,8 @@
 """What became of a task that was given away."""
 
-from dataclasses import dataclass
-
 from keryx.store.database import ReadTx
 from keryx.store.tables import inbox
+from keryx.values import dataclass
 from keryx.views.transcript import list_transcript
 
 __all__ = ["TaskEnded", "find_ended"]

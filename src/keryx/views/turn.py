@@ -1,6 +1,6 @@
 """What a turn is about: whom it answers, what was said, and the calls that are still open."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from keryx.domain.access import Grant
@@ -16,6 +16,7 @@ from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
 from keryx.store.tables import access, approvals, branches, inbox, outbox, people, sessions, turns
+from keryx.values import dataclass
 from keryx.views.context import last_said, show_context
 from keryx.views.transcript import model_messages
 

@@ -5,7 +5,6 @@ summaries is in no message, and counts beside them.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from keryx.domain.zone import datetime_of, zone_of
 from keryx.store.database import ReadTx
 from keryx.store.tables import sessions, usage
 from keryx.store.tables.usage import QUARTER, UsageRow
+from keryx.values import dataclass
 
 __all__ = ["Amount", "Usage", "show_usage"]
 

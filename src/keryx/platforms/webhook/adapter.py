@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import httpx2
@@ -36,6 +36,7 @@ from keryx.platforms.webhook.wire import (
     refusal,
     render,
 )
+from keryx.values import dataclass
 
 TEXT_MAX: Final = 16_000
 WAITING_MAX: Final = 64

@@ -11,7 +11,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import ClassVar, Final, Self
@@ -26,6 +26,7 @@ from keryx.domain.part import MediaPart, TextPart
 from keryx.domain.source import Source, check_chat_type
 from keryx.errors import InvalidValue
 from keryx.platforms.adapter import Malformed, MediaPiece, Outgoing
+from keryx.values import dataclass
 
 PLATFORM: Final = "webhook"
 TOLERANCE: Final[Micros] = 5 * MINUTE

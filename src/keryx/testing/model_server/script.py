@@ -7,11 +7,12 @@ pieces.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import dumps
 from typing import Literal, TypeAlias
 
 from keryx.domain.json_value import JsonValue
+from keryx.values import dataclass
 
 ARGUMENTS_PIECE = 12
 """How many characters of a call's arguments come at once."""

@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from keryx.domain.outbox import MAYBE_REPEATED_MARK
 from keryx.gateway.dispatch import GROWING
 from keryx.testing.platform import FakePlatform, Shown
 from keryx.testing.simulator.script import ANSWER, TOOLS, Effects, numbers_in
+from keryx.values import dataclass
 from keryx.views.fates import ItemFate
 
 FAILED_WORDS = "/retry"

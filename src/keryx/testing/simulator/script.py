@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.agents.agent import AgentFailed, Answer, Brief, Said, Stage, ToolOffer
 from keryx.clock import SECOND
@@ -17,6 +17,7 @@ from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
 from keryx.domain.turn import StepEffect
 from keryx.tools.tool import Tool, Use
+from keryx.values import dataclass
 
 Place = Callable[[str], Awaitable[None]]
 """Called with a word for it wherever the process may die."""

@@ -6,7 +6,7 @@ something happens there; without a plan nothing does. Who dies is started again 
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,7 @@ from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, d
 from keryx.tools.tool import Toolbox
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import enter_store
+from keryx.values import dataclass
 from keryx.views.fates import count_unsettled
 from keryx.views.nodes import show_nodes
 
@@ -72,10 +73,14 @@ Plan = Callable[[Place], Event | None]
 class SimulatedClock:
     """Virtual time as the store and the gateways see it; it never goes back, and the wall clock may be moved."""
 
-    def __init__(self, *, start: Micros = EPOCH) -> None:
-        self._start = start
+    def __init__(self) -> None:
+        self._start = EPOCH
         self._loop: VirtualLoop | None = None
         self.offset: Micros = 0
+
+    def restart(self) -> None:
+        """Begin again as on the first day."""
+        self._start, self._loop, self.offset = EPOCH, None, 0
 
     def follow(self, loop: VirtualLoop) -> None:
         """Go on with the time of another loop, an hour later."""

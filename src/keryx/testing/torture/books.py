@@ -6,8 +6,10 @@ when it is first taken under its id; the same id again shows nothing, as the pla
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from keryx.values import dataclass
 
 Kind: TypeAlias = Literal["message", "steer", "stop"]
 

@@ -5,7 +5,7 @@ Pure. Each check looks at everything that was said, not only at what was expecte
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from keryx.domain.inbox import Fate
@@ -13,6 +13,7 @@ from keryx.domain.outbox import MAYBE_REPEATED_MARK
 from keryx.testing.torture.books import Asked, Books, Shown
 from keryx.testing.torture.effects import Effect
 from keryx.testing.torture.words import canaries, ending, read_answer
+from keryx.values import dataclass
 
 FAILURE: Final = "I could not answer:"
 

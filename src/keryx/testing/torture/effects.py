@@ -7,9 +7,11 @@ import json
 import os
 import time
 from collections.abc import Container
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from keryx.values import dataclass
 
 Deed: TypeAlias = Literal["begin", "end", "once", "pure"]
 """A turn began to be answered, its answer was handed over, or a tool ran."""

@@ -11,12 +11,13 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 import keryx
 from keryx.testing.torture.node import READY
+from keryx.values import dataclass
 
 PORTS: Final = range(20_000, 30_000)
 """Below what the system gives to outgoing connections: one of those would keep a restarted gateway from its port."""

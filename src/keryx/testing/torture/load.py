@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
@@ -16,6 +15,7 @@ from keryx.testing.torture.double import PlatformDouble
 from keryx.testing.torture.words import WISHES, Question
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import enter_store
+from keryx.values import dataclass
 from keryx.views.sessions import count as count_seen
 
 OPEN_MAX: Final = 3

@@ -1,11 +1,12 @@
 """What is to be tried."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from keryx.clock import SECOND
 from keryx.domain.lease import LEASE_TIME
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LEASE_SECONDS: Final = LEASE_TIME / SECOND
 TAKEN_OVER_SECONDS: Final = LEASE_SECONDS + 5.0

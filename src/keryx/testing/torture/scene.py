@@ -5,7 +5,6 @@ import base64
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.errors import StoreUnavailable
@@ -20,6 +19,7 @@ from keryx.testing.torture.effects import EffectBook
 from keryx.testing.torture.fleet import Node, Surroundings, free_port
 from keryx.testing.torture.load import Chat, Load, let_in, make_chats
 from keryx.testing.torture.options import Options
+from keryx.values import dataclass
 from keryx.views.nodes import show_nodes
 
 AWAY_SECONDS = 0.2

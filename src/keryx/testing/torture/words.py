@@ -6,8 +6,9 @@ carries the canary it found in the questions. Whatever is not of this form is sa
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from keryx.values import dataclass
 
 Wish: TypeAlias = Literal["once", "pure", "long", "slow"]
 """A tool call that may run once, one that may run again, an answer of several pieces, one that takes its time."""

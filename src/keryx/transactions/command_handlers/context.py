@@ -3,7 +3,6 @@
 Everything a handler says may be read by the whole chat, so it speaks only of what was said to that audience.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.clock import DAY, HOUR, MINUTE, Micros
@@ -15,6 +14,7 @@ from keryx.domain.session_key import SessionKey
 from keryx.domain.source import Source
 from keryx.ids import Ids
 from keryx.transactions.resume_session import Surface
+from keryx.values import dataclass
 
 AnswerKind = Literal["search", "platforms", "compress"]
 NAME_LENGTH = 60
