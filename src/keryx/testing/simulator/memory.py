@@ -1,5 +1,8 @@
 """A SQLite store in memory, without threads: every call is done when it returns, which makes a simulation quick.
 
+Everything is written inside one transaction that never ends, and a write is a savepoint in it. So the store is emptied
+by taking all back, and the next world finds every statement prepared.
+
 It runs the same statements through the same ``SqliteTx`` as the real one; what a disk and other processes do to the
 real one is tested with real ones.
 """
@@ -31,18 +34,20 @@ class MemoryDatabase(Database):
         self._connection.deserialize("main", _empty_store())
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+        self._connection.execute("BEGIN")
+
+    def empty(self) -> None:
+        """Take back everything that was written."""
+        self._connection.execute("ROLLBACK")
+        self._connection.execute("BEGIN")
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` in one transaction."""
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
-            result = work(self._tx())
-            self._connection.execute("COMMIT")
+            with self._connection:  # a savepoint, taken back if anything is raised
+                result = work(self._tx())
         except apsw.Error as error:
             raise translate(error) from error
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
         return result
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:

@@ -1,7 +1,7 @@
-"""Where simulations are played, world after world: each on a store of its own in memory, or all on one real store.
+"""Where simulations are played, world after world: each on an empty store in memory, or all on one real store.
 
 A world leaves nothing under way behind, so the next one can be played on the same store; with a plan that is a pure
-function of places, a world played again on a store of its own is the same to the last statement.
+function of places, a world played again on an empty store is the same to the last statement.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ from keryx.testing.simulator.books import Saying, check_books
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
 from keryx.testing.simulator.server import InlinePostgres
-from keryx.testing.simulator.store import done_at_once
 from keryx.testing.simulator.world import SETTINGS, Plan, SimulatedClock, World
 from keryx.views.fates import list_fates
 from keryx.views.invariants import check_invariants
@@ -38,17 +37,13 @@ class Theatre:
     """Plays worlds."""
 
     def __init__(self, address: str | None = None) -> None:
-        """Connect to the PostgreSQL at ``address``; without one, every world gets a store in memory."""
-        self._address = address
+        """Connect to the PostgreSQL at ``address``; without one, every world begins on an empty store in memory."""
         self._world: World | None = None
-        self._open()
-
-    def _open(self) -> None:
         self._clock = SimulatedClock()
         self._real: Database = (
             MemoryDatabase(clock=self._clock, hook=self._hook)
-            if self._address is None
-            else InlinePostgres.open(self._address, clock=self._clock, hook=self._hook)
+            if address is None
+            else InlinePostgres.open(address, clock=self._clock, hook=self._hook)
         )
         self._played = 0
 
@@ -62,9 +57,10 @@ class Theatre:
         settings: Settings = SETTINGS,
     ) -> World:
         """Play a story to its end, and return its world with every breach of a promise in it."""
-        if self._address is None and self._played:
-            done_at_once(self._real.close())
-            self._open()
+        if isinstance(self._real, MemoryDatabase):
+            self._real.empty()
+            self._clock.restart()
+            self._played = 0
         self._played += 1
         loop = VirtualLoop()
         loop.set_exception_handler(lambda _loop, _context: None)
