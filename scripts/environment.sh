@@ -46,10 +46,7 @@ make_environment() { # run | dev
 }
 
 make_venv() {
-    python=
-    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do
-        if usable_python "$candidate"; then python=$candidate; break; fi
-    done
+    python=$(choose_python)
     [ -n "$python" ] || die "Keryx needs Python 3.11 or newer, and there is none on the PATH. Install one and try again."
     say "making .venv with $("$python" --version)"
     # Debian ships Python without ensurepip; its package for it is named after the version.
@@ -58,6 +55,23 @@ make_venv() {
         apt_install "python$version-venv" || die "this Python cannot make environments; install python$version-venv."
     }
     "$python" -m venv --clear "$root/.venv" >&2 || die "could not make $root/.venv; the lines above say why."
+}
+
+# The first Python that is new enough and was built with optimisation; else the first that is new enough. Those that version
+# managers build often are not, and take a fifth longer for everything; those of distributions (/usr) are.
+choose_python() {
+    first=
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python /usr/bin/python3; do
+        usable_python "$candidate" || continue
+        : "${first:=$candidate}"
+        if "$candidate" -c 'import ensurepip, sys, sysconfig, venv
+built = sysconfig.get_config_var("CONFIG_ARGS") or ""
+sys.exit(sys.base_prefix != "/usr" and "--enable-optimizations" not in built)' 2>/dev/null; then
+            first=$candidate
+            break
+        fi
+    done
+    printf '%s' "$first"
 }
 
 usable_python() { # command
