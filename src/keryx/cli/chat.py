@@ -298,13 +298,10 @@ class Room:
 
     async def _look_around(self, presence: Presence) -> Look:
         place, since = self.place, replace(self._since, seen=frozenset(self._seen))
-        speaking = self._speech.turn_id
+        speaking = self._speech.turn_ids
         # Of one moment: a turn that has ended has its answer among what is said.
-        seen, ended = await self._desk.database.read(
-            lambda tx: (
-                look(tx, place, since),
-                None if speaking is None else find_end(tx, TurnId(speaking)),
-            )
+        seen, ends = await self._desk.database.read(
+            lambda tx: (look(tx, place, since), [(each, find_end(tx, TurnId(each))) for each in speaking])
         )
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
@@ -331,8 +328,9 @@ class Room:
         self._show_troubles()
         if seen.turn is not None and seen.turn.said:
             self._speech.so_far(seen.turn.id, seen.turn.said)
-        if speaking is not None and speaking == self._speech.turn_id and ended is not None:
-            self._end_speech(speaking, ended, seen)
+        for turn_id, ended in ends:
+            if turn_id in self._speech.turn_ids:
+                self._end_speech(turn_id, ended, seen)
         return seen
 
     def _show_question(self, seen: Look) -> None:
@@ -363,7 +361,7 @@ class Room:
             self._speech.end(turn_id, ended.text if ended.state == "stopped" else None)
             self.screen.note(_ENDS[ended.state])
         elif ended.state == "finished":
-            self._speech.flush()
+            self._speech.end(turn_id, None)
 
     def _show_spoken(self, spoken: Spoken) -> None:
         self._seen.add(spoken.id)

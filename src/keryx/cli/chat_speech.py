@@ -90,6 +90,11 @@ class Speech:
         return self._turn_id
 
     @property
+    def turn_ids(self) -> tuple[int, ...]:
+        """Whose end is not shown yet: those whom others broke into, and who speaks now."""
+        return (*self._left, *(() if self._turn_id is None else (self._turn_id,)))
+
+    @property
     def unfinished(self) -> str:
         """What was said and is not shown, because more of it may come."""
         return self._text[self._shown :].strip("\n")
