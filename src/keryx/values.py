@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(
-        *, frozen: bool = False, slots: bool = False, kw_only: bool = False, **others: bool
-    ) -> Callable[[type[T]], type[T]]:
+        cls: type[T] | None = None,
+        /,
+        *,
+        frozen: bool = False,
+        slots: bool = False,
+        kw_only: bool = False,
+        **others: bool,
+    ) -> Callable[[type[T]], type[T]] | type[T]:
         """Make a dataclass of a class; one that is not frozen or has no slots is left to the standard library."""
-        if others or not (frozen and slots):
-            return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only, **others)
+        if cls is not None or others or not (frozen and slots):
+            return dataclasses.dataclass(cls, frozen=frozen, slots=slots, kw_only=kw_only, **others)
 
         def decorate(plain: type[T]) -> type[T]:
             own = vars(plain)

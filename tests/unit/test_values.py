@@ -154,13 +154,18 @@ def test_what_a_class_says_itself_stays_and_a_value_within_itself_is_shown() -> 
 
 
 def test_what_is_not_frozen_is_made_in_the_standard_way() -> None:
-    @dataclass(slots=True)
+    @dataclass
     class Count:
         number: int = 0
+
+    @dataclass(frozen=True, slots=True, order=True)
+    class Size:
+        number: int
 
     count = Count()
     count.number += 1
     assert count == Count(1)
+    assert Size(1) < Size(2)
 
 
 def test_a_start_compiles_next_to_none_of_its_values() -> None:
