@@ -6,8 +6,6 @@ looks like a kept one.
 
 import asyncio
 import logging
-import math
-import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -32,20 +30,11 @@ LONG = ("test_torture.py", "test_gateway_crashes.py", "test_broken_gateways.py",
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what takes long begin first."""
-    long = [item for item in items if item.path.name in LONG]
-    others = [item for item in items if item.path.name not in LONG]
-    items[:] = _dealt(long, others, workers=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-
-
-def _dealt(long: list[pytest.Item], others: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
-    """Return the tests so that each worker, which begins with its share of the list, begins with what is long."""
-    share = math.ceil(len(others) / workers)
-    return [
-        item
-        for worker in range(workers)
-        for item in (*long[worker::workers], *others[worker * share : (worker + 1) * share])
-    ]
+    """Let what takes long begin first, each test for itself."""
+    for item in items:
+        if item.path.name in LONG:
+            item.add_marker("long")
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
 @pytest.fixture(autouse=True)

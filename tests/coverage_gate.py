@@ -1,4 +1,4 @@
-"""How much of the source the tests must have run: a pytest plug-in that ``scripts/test`` loads into every worker.
+"""How much of the source the tests must have run: a pytest plug-in that ``scripts/test`` loads with ``tests.workers``.
 
 The ground is covered whole, branches included; every other part to nine tenths. The judgement is printed before
 pytest's own summary, which stays the last word.
@@ -8,8 +8,6 @@ time of every test. So the plug-in must be there before anything of Keryx is: it
 is read before the first ``conftest.py``.
 """
 
-import json
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -59,7 +57,7 @@ def _begin() -> slipcover.Slipcover:
     return measuring
 
 
-_measuring = _begin() if "PYTEST_XDIST_WORKER" in os.environ else None
+_measuring = _begin()
 
 
 def shortfalls(files: Mapping[str, Any]) -> Iterator[str]:
@@ -105,30 +103,24 @@ def _too_little(part: str, members: list[tuple[str, Any]]) -> Iterator[str]:
         yield f"{part}: {percent:.1f} % covered, at least {OTHERS_PERCENT:.0f} % are asked for"
 
 
-class Controller:
-    """Gathers what the workers ran."""
-
-    @pytest.hookimpl
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take what a worker ran; one that crashed has nothing to tell."""
-        measured = getattr(node, "workeroutput", {}).get("measured")
-        if measured is not None:
-            _gate.add(json.loads(measured))
+def pytest_worker_tells() -> dict[str, Any]:
+    """Tell what this worker ran, and what was run before it was forked."""
+    measured: dict[str, Any] = _measuring.get_coverage()
+    return measured
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Listen to the workers."""
-    if _measuring is None:
-        config.pluginmanager.register(Controller())
+def pytest_worker_told(told: list[Any]) -> None:
+    """Take what a worker ran; one that crashed has nothing to tell."""
+    for measured in told:
+        _gate.add(measured)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell what this worker ran; or, when all have, fail the run where something is not covered."""
-    if _measuring is not None:
-        session.config.workeroutput["measured"] = json.dumps(_measuring.get_coverage())  # type: ignore[attr-defined]
+    """Fail the run where something is not covered."""
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED:
         return
-    assert _gate.measured is not None, "coverage is measured in workers: give pytest -n"
+    assert _gate.measured is not None, "coverage is measured in workers: give --workers"
     _gate.shortfalls.extend(shortfalls(_gate.measured["files"]))
     if _gate.shortfalls and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
