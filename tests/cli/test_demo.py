@@ -51,7 +51,9 @@ async def test_the_demo_serves_sample_conversations_and_leaves_nothing_behind(tm
 
 @pytest.mark.parametrize("model", ["offline:smollm2", None])
 def test_the_demo_s_folder_is_a_home_in_which_that_model_answers(tmp_path: Path, model: str | None) -> None:
-    (tmp_path.parent / "keryx.yaml").write_text("model: openai:gpt-5\n")
-    made = make_demo(tmp_path, model=model)
-    assert (made.model, made.data_dir) == (model, tmp_path / "main")
-    assert load_config({"KERYX_HOME": str(tmp_path)}, tmp_path).model == model
+    (tmp_path / "keryx.yaml").write_text("model: openai:gpt-5\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    made = make_demo(home, model=model)
+    assert (made.model, made.data_dir) == (model, home / "main")
+    assert load_config({"KERYX_HOME": str(home)}, home).model == model
