@@ -48,9 +48,12 @@ class Trial:
             with pytest.raises(Crash):
                 await self._run(scenario)
             self.faults.disarm()
-            assert await self.everything() == before, (
-                f"something is left of a crash before {statements[number - 1]}"
-            )
+            if self.stage.database.dialect == "sqlite":
+                assert await self.everything() == before, (
+                    f"something is left of a crash before {statements[number - 1]}"
+                )
+        # On PostgreSQL once for all crashes: to add up every table takes longer than everything else here.
+        assert await self.everything() == before, f"something is left of a crash before one of {statements}"
         assert (await self._rehearse(scenario))[0] == expected
         return expected
 

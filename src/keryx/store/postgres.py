@@ -21,6 +21,8 @@ from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
 
 OLDEST_SERVER = 140_000
 CONNECTIONS_MAX = 8
+PREPARED_MAX = 400
+"""Statements that a connection keeps prepared: a gateway uses some 180, and of the usual 100 each pushed one out."""
 PATIENCE_SECONDS = 30.0
 ATTEMPTS_MAX = 10
 """More than there are connections: after a restart of the server each attempt may meet one that is dead."""
@@ -159,6 +161,7 @@ class PostgresDatabase(Database):
             max_size=CONNECTIONS_MAX + 1,
             open=True,
             kwargs={"autocommit": True},
+            configure=_keep_prepared,
             timeout=patience_seconds,
         )
         return cls(pool, clock=clock, hook=hook)
@@ -303,6 +306,10 @@ class PostgresDatabase(Database):
         raise StoreUnavailable(
             "The outcome of a commit is not known: the server does not answer. Look before you try again."
         )
+
+
+def _keep_prepared(connection: Connection) -> None:
+    connection.prepared_max = PREPARED_MAX
 
 
 def _begin_index_anew(tx: PostgresTx) -> None:
