@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeVar
@@ -181,10 +181,17 @@ class Stage:
 
     async def rows(self, sql: str) -> list[Row]:
         """Read whatever a test has to see."""
-        # Several may look at the same time, each with a statement of its own.
-        name = f"test.look_{next(_NUMBERS)}"
-        with statement(name, sql):
-            return await self.look(lambda tx: tx.rows(name))
+        [rows] = await self.rows_of(sql)
+        return rows
+
+    async def rows_of(self, *texts: str) -> list[list[Row]]:
+        """Read several things of one moment."""
+        with ExitStack() as stack:
+            # Several may look at the same time, each with statements of its own.
+            names = [f"test.look_{next(_NUMBERS)}" for _ in texts]
+            for name, sql in zip(names, texts, strict=True):
+                stack.enter_context(statement(name, sql))
+            return await self.look(lambda tx: [tx.rows(name) for name in names])
 
     async def tamper(self, sql: str) -> None:
         """Break the rows as no transaction of ours does."""

@@ -131,6 +131,34 @@ async def test_an_error_of_ours_on_a_dead_connection_still_comes_through(
     assert await database.read(names) == []
 
 
+async def test_what_is_prepared_outlives_an_error_of_ours_and_no_complaint_of_the_server(
+    database: PostgresDatabase,
+) -> None:
+    def count_prepared(tx: ReadTx) -> int:
+        assert isinstance(tx, PostgresTx)
+        rows = tx.connection.execute("SELECT count(*) FROM pg_prepared_statements", prepare=False).fetchall()
+        return int(rows[0][0])
+
+    def fail(_: Tx) -> None:
+        raise PlantedFault
+
+    def complain(tx: Tx) -> None:
+        assert isinstance(tx, PostgresTx)
+        tx.connection.execute("SELECT nothing_like_this")
+
+    for name in ("Ana", "Ben", "Cem"):
+        await database.write(lambda tx, name=name: add(tx, name))  # type: ignore[misc]
+    prepared = await database.read(count_prepared)
+    assert prepared
+    with pytest.raises(PlantedFault):
+        await database.write(fail)
+    assert await database.read(count_prepared) == prepared
+    # It may have complained because of what is prepared: a table that is another than it was.
+    with pytest.raises(StoreError):
+        await database.write(complain)
+    assert await database.read(count_prepared) == 0
+
+
 async def test_a_read_whose_connection_dies_at_its_end_has_read_all_the_same(
     database: PostgresDatabase, kill_once: Callable[[], None]
 ) -> None:

@@ -271,9 +271,8 @@ class PostgresDatabase(Database):
                 result = work(
                     PostgresTx(connection, self._statements, now=now, clock=self._clock, hook=self._hook)
                 )
-            except BaseException:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
+            except BaseException as error:
+                _roll_back(connection, error)
                 raise
             try:
                 ended = connection.execute("COMMIT", prepare=False)
@@ -308,8 +307,21 @@ class PostgresDatabase(Database):
         )
 
 
+def _roll_back(connection: Connection, error: BaseException) -> None:
+    """Take back what was begun; what is prepared is forgotten only where the server itself complained.
+
+    psycopg forgets it with every rollback, and a gateway whose lease was lost would plan all its statements anew.
+    """
+    if connection.closed:
+        return
+    if isinstance(error, psycopg.Error):
+        connection.execute("ROLLBACK")
+    else:
+        connection.pgconn.exec_(b"ROLLBACK")
+
+
 def _keep_prepared(connection: Connection) -> None:
-    connection.prepared_max = PREPARED_MAX
+    connection.prepared_max, connection.prepare_threshold = PREPARED_MAX, 1
 
 
 def _begin_index_anew(tx: PostgresTx) -> None:

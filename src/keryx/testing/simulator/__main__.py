@@ -1,25 +1,41 @@
-"""Play random histories: ``python -m keryx.testing.simulator FIRST LAST [postgresql://…]``.
+"""Play random histories, or crash at every point of a way, and tell every breach; fails if there was one.
 
-Prints every breach with its seed, and fails if there was one.
+``python -m keryx.testing.simulator histories FIRST LAST [postgresql://…]``
+``python -m keryx.testing.simulator crashes WAY HOW [postgresql://…]``
 """
 
 import sys
+from collections.abc import Iterable
 
+from keryx.testing.simulator.crashes import WAYS, crash_everywhere
 from keryx.testing.simulator.history import run_histories
+from keryx.testing.simulator.theatre import Theatre
+from keryx.testing.simulator.world import HOWS
+
+POINTS_MIN = 40
+"""Every way has more points than this; one that has not does not lead where it should."""
 
 
-def main(arguments: list[str]) -> int:
-    """Play the histories of these seeds and tell what broke."""
-    first, last, *address = arguments
-    broken = 0
-    for seed, breaches in run_histories(
-        range(int(first), int(last) + 1), address=address[0] if address else None
-    ):
-        for breach in breaches:
-            sys.stdout.write(f"seed {seed}: {breach}\n")
+def main(what: str, first: str, second: str, *address: str) -> int:
+    """Play what is asked for and return the exit code."""
+    played: Iterable[tuple[object, list[str]]]
+    if what == "histories":
+        wanted = int(second) - int(first) + 1
+        played = run_histories(range(int(first), int(second) + 1), address=next(iter(address), None))
+    else:
+        theatre = Theatre(*address)
+        wanted = POINTS_MIN
+        [how] = [each for each in HOWS if each == second]
+        played = crash_everywhere(theatre, WAYS[first], how)
+    broken = count = 0
+    for name, breaches in played:
+        count += 1
         broken += bool(breaches)
-    return 1 if broken else 0
+        for breach in breaches:
+            sys.stdout.write(f"{what} {name}: {breach}\n")
+    sys.stdout.write(f"{count} {what}, {broken} broken\n")
+    return 1 if broken or count < wanted else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -118,6 +118,17 @@ class WayOverTime:
         )
 
 
+WAYS: dict[str, Way] = {
+    "message": MessagesWay(),
+    "message between two": MessagesWay(gateways=2),
+    "short message": MessagesWay(short=True),
+    "short message between two": MessagesWay(gateways=2, short=True),
+    "over time": WayOverTime(reads=False),
+    "over time between two": WayOverTime(gateways=2),
+}
+"""By the names under which they can be asked for."""
+
+
 async def _begin(world: World, gateways: int) -> None:
     world.let_in("ana")
     for number in range(gateways):

@@ -14,7 +14,7 @@ from keryx.testing.platform import Trouble
 from keryx.testing.simulator.books import Saying
 from keryx.testing.simulator.script import WORDS
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import SETTINGS, Event, How, Place, Runaway, World
+from keryx.testing.simulator.world import HOWS, SETTINGS, Event, Place, Runaway, World
 
 CHATS = ("ana", "ben", "family")
 MODES = ("", "", "", "", "!steer ", "!stop ", "!collect ", "!rollback ", "!queue ")
@@ -24,7 +24,6 @@ COMMANDS = (
 )
 TROUBLES: tuple[Trouble, ...] = ("reject", "lose the message", "lose the receipt", "limit")
 PAUSES = (0.0, 0.0, 0.05, 0.4, 2.0, 8.0)
-HOWS: tuple[How, ...] = ("kill", "freeze", "exception")
 EVENTS_MAX = 4
 FORGOTTEN_AFTER_MINUTES = 1
 WEIGHTS = {"read": 0.1, "write": 1.0}

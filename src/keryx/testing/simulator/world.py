@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import field
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from keryx.clock import HOUR, SECOND, Micros
 from keryx.config import Settings
@@ -35,6 +35,7 @@ from keryx.views.fates import count_unsettled
 from keryx.views.nodes import show_nodes
 
 How = Literal["kill", "freeze", "exception"]
+HOWS: Final[tuple[How, ...]] = get_args(How)
 RESTART_SECONDS = 1.5
 FROZEN_SECONDS = 50.0
 """Longer than a lease."""
