@@ -6,6 +6,8 @@ call through it.
 
 import asyncio
 import logging
+import sys
+from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -31,6 +33,18 @@ QUOTED_MAX: Final = 500
 
 # The package logs what it cannot read word for word, with the words of whoever wrote them.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
+
+
+if sys.version_info < (3, 11, 4):
+    # There asyncio shows a traceback when a program ends that is being written to, unless who writes waits for the end
+    # of the pipe; the package does not. Later versions of Python show nothing either.
+    class _QuietPipes(SubprocessStreamProtocol):
+        def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+            super().pipe_connection_lost(fd, exc)
+            if fd == 0:
+                self._stdin_closed.exception()  # type: ignore[attr-defined]
+
+    asyncio.subprocess.SubprocessStreamProtocol = _QuietPipes  # type: ignore[misc]
 
 
 @asynccontextmanager

@@ -1,6 +1,8 @@
 """Tools of MCP servers: names, effects, results, faults, and servers that die, sleep or never come."""
 
 import asyncio
+import gc
+import os
 import shutil
 import socket
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from keryx.config import McpServerSettings
 from keryx.domain.json_value import JsonValue
+from keryx.tools import mcp_link
 from keryx.tools.mcp import McpServers, offered_name
 from keryx.tools.tool import Tool, Toolbox, ToolFailed, Use
 
@@ -174,6 +177,22 @@ async def test_the_first_turn_waits_for_a_slow_server_where_no_other_turn_will_h
         await servers.ready()
         assert tool_of(servers, "hand__echo").offer.effect == "pure"
         assert servers.troubles() == []
+
+
+async def test_a_program_that_ends_while_it_is_written_to_leaves_no_traceback() -> None:
+    assert callable(mcp_link.connected)  # whose import sees to it
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
+    process = await asyncio.create_subprocess_exec("true", stdin=asyncio.subprocess.PIPE)
+    assert process.stdin is not None
+    # It has ended, and the loop has not had the time to notice.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
+    process.stdin.write(b"Are you there?")
+    await process.wait()
+    del process
+    gc.collect()
+    await asyncio.sleep(0)
+    assert told == []
 
 
 async def test_a_server_that_fails_is_waited_for_no_longer_and_says_why(tmp_path: Path) -> None:
