@@ -38,13 +38,14 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)
 if sys.version_info < (3, 11, 4):
     # There asyncio shows a traceback when a program ends that is being written to, unless who writes waits for the end
     # of the pipe; the package does not. Later versions of Python show nothing either.
-    class _QuietPipes(SubprocessStreamProtocol):
-        def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-            super().pipe_connection_lost(fd, exc)
-            if fd == 0:
-                self._stdin_closed.exception()  # type: ignore[attr-defined]
+    _lost = SubprocessStreamProtocol.pipe_connection_lost
 
-    asyncio.subprocess.SubprocessStreamProtocol = _QuietPipes  # type: ignore[misc]
+    def _lost_quietly(protocol: Any, fd: int, exc: Exception | None) -> None:
+        _lost(protocol, fd, exc)
+        if fd == 0:
+            protocol._stdin_closed.exception()  # noqa: SLF001 - asked for, it is not shown
+
+    SubprocessStreamProtocol.pipe_connection_lost = _lost_quietly  # type: ignore[method-assign, assignment]
 
 
 @asynccontextmanager
