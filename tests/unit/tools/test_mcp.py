@@ -183,16 +183,18 @@ async def test_a_program_that_ends_while_it_is_written_to_leaves_no_traceback() 
     assert callable(mcp_link.connected)  # whose import sees to it
     told: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
-    process = await asyncio.create_subprocess_exec("true", stdin=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec("sleep", "60", stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
+    process.kill()
     # It has ended, and the loop has not had the time to notice.
     with suppress(ChildProcessError):  # another thread may wait for it already
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
     process.stdin.write(b"Are you there?")
     await process.wait()
+    for _ in range(10):
+        await asyncio.sleep(0)  # until the loop, too, has let go of it
     del process
     gc.collect()
-    await asyncio.sleep(0)
     assert told == []
 
 
