@@ -4,8 +4,12 @@ from typing import Final, LiteralString
 
 import psycopg
 
+from keryx.clock import Clock
 from keryx.store.migrate import migrate_postgres
+from keryx.store.postgres import PostgresTx
+from keryx.store.statements import load
 from keryx.testing.postgres import PrivateServer
+from keryx.views.invariants import Breach, check_invariants
 
 _SHAPE: Final[LiteralString] = """SELECT
     (SELECT string_agg(concat_ws(' ', relname, relkind, relnatts), ',' ORDER BY relname)
@@ -26,11 +30,18 @@ class ReusedDatabase:
         """Return the address of a database without rows, which is the caller's until it calls ``give_back``."""
         if self._url is None:
             self._url = self._server.create_database()
-            self._connection = psycopg.connect(self._url, autocommit=True)
+            self._connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=1)
             migrate_postgres(self._connection, now=0)
             self._shape = self._connection.execute(_SHAPE).fetchone()
             self._empty = self._emptying()
         return self._url
+
+    def breaches(self, clock: Clock) -> list[Breach]:
+        """Return what does not hold in it, by a connection that has all the questions prepared."""
+        with self._connection.transaction():
+            return check_invariants(
+                PostgresTx(self._connection, load("postgres"), now=clock.now(), clock=clock, hook=None)
+            )
 
     def give_back(self) -> None:
         """Empty it for the next one; where that cannot be done, it is not used again."""
