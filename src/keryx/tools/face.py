@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 from keryx.agents.agent import ToolOffer
 from keryx.domain.json_value import JsonValue
@@ -30,9 +31,9 @@ class Face(ABC):
     def required(self) -> Sequence[str]:
         """The arguments that must be given."""
 
-    @property
+    @cached_property
     def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
+        """What the agent is told of it: every turn asks for it, and it is always the same."""
         schema: dict[str, JsonValue] = {
             "type": "object",
             "properties": self.properties,

@@ -127,7 +127,6 @@ class Toolbox:
         self._own = {tool.offer.name: tool for tool in tools}
         self._sources = sources
 
-    @property
     def _tools(self) -> Mapping[str, Tool]:
         if not self._sources:
             return self._own
@@ -141,20 +140,20 @@ class Toolbox:
 
     def offers(self) -> Sequence[ToolOffer]:
         """Return what an agent is told, by name, so that its prompt stays the same."""
-        return [self._tools[name].offer for name in sorted(self._tools)]
+        return [tool.offer for _, tool in sorted(self._tools().items())]
 
     def only(self, wanted: Callable[[ToolOffer], bool], *, unasked: bool = False) -> "Toolbox":
         """Return the tools whose offers are wanted; ``unasked`` is for a turn in which nobody can be asked."""
-        kept = [tool for tool in self._tools.values() if wanted(tool.offer)]
+        kept = [tool for tool in self._tools().values() if wanted(tool.offer)]
         return Toolbox(Unasked(tool) if unasked and tool.offer.effect == "ask" else tool for tool in kept)
 
     def find(self, name: str) -> Tool | None:
         """Return the tool called ``name``, or None."""
-        return self._tools.get(name)
+        return self._tools().get(name)
 
     def unknown(self, name: str) -> str:
         """Return what an agent is told that calls a tool which is not there."""
-        return f"There is no tool {name[:60]!r}. {nearest(name, self._tools)}"
+        return f"There is no tool {name[:60]!r}. {nearest(name, self._tools())}"
 
 
 def nearest(name: str, known: Collection[str]) -> str:
