@@ -106,28 +106,26 @@ class Source:
 
     def to_dict(self) -> dict[str, str]:
         """Return what is known as plain strings; ``from_dict`` is the inverse."""
-        known = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: value for name, value in known if value is not None}
+        return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Read what ``to_dict`` made, by this version or another: unknown keys are ignored, absent means none."""
         known: dict[str, str] = {}
-        for field in fields(cls):
-            value = data.get(field.name)
+        for name in _FIELDS:
+            value = data.get(name)
             if value is None:
                 continue
             if not isinstance(value, str):
-                raise InvalidValue(
-                    f"source field {field.name} is a {type(value).__name__}: it must be a string"
-                )
-            known[field.name] = value
+                raise InvalidValue(f"source field {name} is a {type(value).__name__}: it must be a string")
+            known[name] = value
         for name in ("platform", "chat_id", "chat_type"):
             if name not in known:
                 raise InvalidValue(f"source has no {name}: it cannot be told which chat this is")
         return cls(**cast(dict[str, ChatType], known))
 
 
+_FIELDS = tuple(field.name for field in fields(Source))
 LOCAL_CLI = Source(platform="local", chat_id="cli", chat_type="dm")
 """The terminal on this machine."""
 

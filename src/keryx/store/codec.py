@@ -6,7 +6,10 @@ PostgreSQL refuses NUL in text and both refuse lone surrogates. What people said
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, overload
+
+from keryx.domain.source import Source
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -21,6 +24,12 @@ def to_json(value: Any) -> str:
 def from_json(text: str) -> Any:
     """Invert ``to_json``."""
     return json.loads(text)
+
+
+@lru_cache(maxsize=512)
+def source_from_json(text: str) -> Source:
+    """Return the source that stands in a column; a turn asks a dozen times for the same one."""
+    return Source.from_dict(from_json(text))
 
 
 @overload

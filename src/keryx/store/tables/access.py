@@ -9,7 +9,7 @@ from keryx.domain.person import PersonId, Role
 from keryx.domain.route import Address
 from keryx.domain.source import Source
 from keryx.errors import NotFound
-from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.codec import clean_text, source_from_json, to_json
 from keryx.store.database import Contended, ReadTx, Row, Tx
 
 CodeKind = Literal["pairing", "link"]
@@ -34,7 +34,7 @@ class Pairing(NamedTuple):
     @property
     def source(self) -> Source:
         """Where the code was given out."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
 
 class Enterer(NamedTuple):

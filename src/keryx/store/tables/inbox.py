@@ -8,7 +8,7 @@ from keryx.domain.delegation import TASK_PLATFORM
 from keryx.domain.inbox import COMPRESS_PLATFORM, FLUSH_PLATFORM, TITLE_PLATFORM, Fate, InboxKind, InboxState
 from keryx.domain.message import Part, decode_parts, encode_parts
 from keryx.domain.source import Source
-from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.codec import clean_text, source_from_json, to_json
 from keryx.store.database import Contended, ReadTx, Tx
 
 
@@ -37,7 +37,7 @@ class InboxItem(NamedTuple):
     @property
     def source(self) -> Source:
         """Where it came from."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
     @property
     def is_flush(self) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from keryx.clock import Micros
 from keryx.domain.session_key import SessionKey
 from keryx.domain.source import Source
-from keryx.store.codec import from_json, to_json
+from keryx.store.codec import source_from_json, to_json
 from keryx.store.database import Contended, ReadTx, Tx
 
 
@@ -21,7 +21,7 @@ class KeyRecord(NamedTuple):
     @property
     def source(self) -> Source:
         """The surface, as it was when the key was last pointed."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
 
 def find_key(tx: ReadTx, key: SessionKey) -> KeyRecord | None:
@@ -67,10 +67,10 @@ def remove_key(tx: Tx, key: SessionKey) -> None:
 
 def list_places(tx: ReadTx) -> list[Source]:
     """Return every chat that somebody spoke in, oldest first."""
-    return [Source.from_dict(from_json(source)) for (source,) in tx.rows("keys.list_places")]
+    return [source_from_json(source) for (source,) in tx.rows("keys.list_places")]
 
 
 def list_own_places(tx: ReadTx, person_id: int) -> list[Source]:
     """Return the chats that only this person reads, oldest first."""
     rows = tx.rows("keys.list_own_places", person_id=person_id)
-    return [Source.from_dict(from_json(source)) for (source,) in rows]
+    return [source_from_json(source) for (source,) in rows]

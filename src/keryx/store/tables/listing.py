@@ -7,7 +7,7 @@ from keryx.domain.session import EMPTY_LISTED, CloseReason, SessionId, SessionSt
 from keryx.domain.session_key import SessionKey
 from keryx.domain.source import Source
 from keryx.domain.title import TitleBy
-from keryx.store.codec import from_json
+from keryx.store.codec import source_from_json
 from keryx.store.database import ReadTx, Row
 
 
@@ -54,7 +54,7 @@ class Session(NamedTuple):
     @property
     def source(self) -> Source:
         """Where the session was opened."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
 
 class Place(NamedTuple):

@@ -9,7 +9,7 @@ from keryx.domain.message import Part, ToolCallPart, ToolResultPart, decode_part
 from keryx.domain.outbox import DeliveryKind, DeliveryState
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, must_record_start
-from keryx.store.codec import from_json
+from keryx.store.codec import source_from_json
 from keryx.store.database import ReadTx
 
 
@@ -50,7 +50,7 @@ class Heard(NamedTuple):
     @property
     def source(self) -> Source:
         """Where it was said."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
     @property
     def parts(self) -> tuple[Part, ...]:

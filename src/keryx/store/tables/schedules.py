@@ -9,7 +9,7 @@ from keryx.domain.schedule import MissedPolicy, OverlapPolicy
 from keryx.domain.schedule_plan import ScheduleOptions, SchedulePlan
 from keryx.domain.source import Source
 from keryx.errors import NotFound
-from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.codec import clean_text, from_json, source_from_json, to_json
 from keryx.store.database import ReadTx, Row, Tx
 
 ScheduleState = Literal["active", "paused", "ended"]
@@ -46,7 +46,7 @@ class Schedule(NamedTuple):
     @property
     def origin(self) -> Source | None:
         """Where the schedule was made, if that is a place to answer to."""
-        return None if self.origin_json is None else Source.from_dict(from_json(self.origin_json))
+        return None if self.origin_json is None else source_from_json(self.origin_json)
 
     @property
     def options(self) -> ScheduleOptions:

@@ -6,7 +6,7 @@ from keryx.clock import Micros
 from keryx.domain.message import NewMessage
 from keryx.domain.source import Source
 from keryx.errors import NotFound
-from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.codec import clean_text, source_from_json, to_json
 from keryx.store.database import ReadTx, Row, Tx
 from keryx.store.tables import approval_rules
 
@@ -55,7 +55,7 @@ class SessionRecord(NamedTuple):
     @property
     def source(self) -> Source:
         """Where the session was opened."""
-        return Source.from_dict(from_json(self.source_json))
+        return source_from_json(self.source_json)
 
 
 class LockedSession(NamedTuple):

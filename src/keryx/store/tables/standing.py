@@ -9,7 +9,7 @@ from keryx.domain.person import PersonId, Role
 from keryx.domain.process import ProcessState
 from keryx.domain.session import SessionId, SessionState
 from keryx.domain.source import Source
-from keryx.store.codec import from_json
+from keryx.store.codec import source_from_json
 from keryx.store.database import ReadTx
 
 
@@ -90,7 +90,7 @@ class ListedSchedule(NamedTuple):
     @property
     def origin(self) -> Source | None:
         """Where it was made, if that is a place to answer to."""
-        return None if self.origin_json is None else Source.from_dict(from_json(self.origin_json))
+        return None if self.origin_json is None else source_from_json(self.origin_json)
 
 
 class Request(NamedTuple):

@@ -9,7 +9,7 @@ from keryx.domain.message import NewMessage
 from keryx.domain.source import Source
 from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, TurnState
 from keryx.errors import NotFound
-from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.codec import clean_text, from_json, source_from_json, to_json
 from keryx.store.database import ReadTx, Tx
 
 
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     @property
     def origin(self) -> Source | None:
         """Where the last message it answers came from; None for a turn nobody asked for."""
-        return None if self.origin_json is None else Source.from_dict(from_json(self.origin_json))
+        return None if self.origin_json is None else source_from_json(self.origin_json)
 
 
 class Trouble(NamedTuple):
