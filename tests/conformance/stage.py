@@ -17,7 +17,7 @@ from keryx.domain.session import SessionId
 from keryx.domain.source import Source
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx, Row, Tx
-from keryx.store.statements import Dialect, load, parse
+from keryx.store.statements import TOPICS, Dialect, Topic, load, parse
 from keryx.store.tables import access, branches, inbox, messages, outbox, people, sessions, turns
 from keryx.testing.builders import dm, inbound
 from keryx.testing.clock import FakeClock
@@ -26,6 +26,7 @@ from keryx.transactions.begin_turn import BegunTurn, begin_turn
 from keryx.transactions.finish_turn import FinishedTurn, Reply, finish_turn
 from keryx.transactions.recover import Recovered, recover
 from keryx.views.invariants import check_invariants
+from keryx.views.work import list_ready
 
 T = TypeVar("T")
 _NUMBERS = count(1)
@@ -44,15 +45,15 @@ class Stage:
     settings: Settings = field(default_factory=lambda: Settings(welcome=None))
 
     async def do(self, work: Callable[[Tx], T]) -> T:
-        """Run a transaction, and see that nothing is broken after it.
+        """Run a transaction, and see that nothing is broken after it, and that whoever has to do with it is woken.
 
         On PostgreSQL that is seen when the test is over: a look takes it as long as ten transactions do.
         """
-        outcome = await self.database.write(work)
-        if self.database.dialect == "sqlite":
-            await self.check()
-        else:
+        if self.database.dialect != "sqlite":
             CHECKED_LATER.add(self.database)
+            return await self.database.write(work)
+        outcome = await self.database.write(_waking(work))
+        await self.check()
         return outcome
 
     async def check(self) -> None:
@@ -198,6 +199,34 @@ class Stage:
         with statement("test.tamper", sql):
             await self.database.write(lambda tx: tx.run("test.tamper"))
         CHECKED_LATER.discard(self.database)
+
+
+def _waking(work: Callable[[Tx], T]) -> Callable[[Tx], T]:
+    """Return ``work`` that also sees that whoever has more to do by it is woken."""
+
+    def run(tx: Tx) -> T:
+        before = _work_there_is(tx)
+        outcome = work(tx)
+        after = _work_there_is(tx)
+        asleep = {topic for topic in TOPICS if after[topic] - before[topic]} - tx.wakes
+        assert not asleep, f"there is more to do for {asleep}, and no statement says that it wakes them"
+        return outcome
+
+    return run
+
+
+def _work_there_is(tx: ReadTx) -> dict[Topic, set[object]]:
+    """Return what the loops of a gateway would find to do now."""
+    with statement(
+        "test.list_accounts", "SELECT DISTINCT platform, account FROM outbox WHERE state = 'ready'"
+    ):
+        accounts = tx.rows("test.list_accounts")
+    due = [
+        delivery.id
+        for platform, account in accounts
+        for delivery in outbox.list_due(tx, platform=platform, account=account, limit=1_000)
+    ]
+    return {"turns": set(list_ready(tx, limit=1_000)), "deliveries": set(due)}
 
 
 @contextmanager

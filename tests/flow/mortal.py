@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from keryx.store.database import Database, ReadTx, T, Tx
+from keryx.store.statements import Topic
 from keryx.testing.faults import Crash
 
 
@@ -80,10 +81,10 @@ class MortalStore(Database):
         """How many commits were noticed."""
         return self._real.change_no
 
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
         """Wait for a commit, if alive."""
         self._live()
-        return await self._real.changed(since=since, timeout_seconds=timeout_seconds)
+        return await self._real.changed(since=since, timeout_seconds=timeout_seconds, topic=topic)
 
     async def close(self) -> None:
         """Leave the real store to whoever opened it."""

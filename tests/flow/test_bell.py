@@ -45,11 +45,15 @@ async def rings(bell: Bell) -> None:
     await asyncio.wait_for(bell.wait(), PATIENCE_SECONDS)
 
 
-async def test_it_rings_at_the_start_at_a_commit_and_after_a_while_by_itself(desk: Desk) -> None:
-    bell = Bell(desk)
+async def test_it_rings_at_the_start_at_a_commit_and_after_a_while_by_itself(
+    desk: Desk, platform: FakePlatform
+) -> None:
+    bell = Bell(desk, "turns")
     listening = asyncio.create_task(bell.listen())
     await rings(bell)
     await desk.write(people.ensure_owner)
+    message = platform.say("hello")
+    await desk.write(lambda tx: accept_message(tx, message, settings=desk.settings, ids=desk.ids))
     await rings(bell)
     await rings(bell)
     listening.cancel()
@@ -57,7 +61,7 @@ async def test_it_rings_at_the_start_at_a_commit_and_after_a_while_by_itself(des
 
 
 async def test_rings_while_nobody_waits_are_one(desk: Desk) -> None:
-    bell = Bell(desk)
+    bell = Bell(desk, "turns")
     bell.ring()
     bell.ring()
     await rings(bell)

@@ -13,6 +13,7 @@ from keryx.gateway.metrics import Metrics
 from keryx.ids import Ids
 from keryx.live import Live
 from keryx.store.database import Database, Tx
+from keryx.store.statements import Topic
 from keryx.values import dataclass
 
 T = TypeVar("T")
@@ -84,13 +85,14 @@ class Desk:
 
 
 class Bell:
-    """Wakes one loop: at every commit that is noticed, when it is rung, and now and then all the same.
+    """Wakes one loop: at commits that may have made work for it, when it is rung, and now and then all the same.
 
     The loop waits, and then looks for everything there is to do. Rings while it looks are one ring.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, topic: Topic) -> None:
         self._desk = desk
+        self._topic = topic
         self._rung = asyncio.Event()
 
     def ring(self) -> None:
@@ -110,7 +112,9 @@ class Bell:
             since = database.change_no
             self._rung.set()
             try:
-                await database.changed(since=since, timeout_seconds=self._desk.look_seconds)
+                await database.changed(
+                    since=since, timeout_seconds=self._desk.look_seconds, topic=self._topic
+                )
             except StoreUnavailable:
                 await self._desk.pace.sleep(self._desk.look_seconds)
 

@@ -83,7 +83,7 @@ class Dispatcher:
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
-        self._bell = Bell(desk)
+        self._bell = Bell(desk, "deliveries")
         self._showing: dict[TurnId, _Showing] = {}
         self._limits = _Limits(desk.clock)
 
@@ -127,8 +127,10 @@ class Dispatcher:
         return bool(claimed)
 
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
+        if len(self._sending) >= AT_ONCE_MAX:
+            # There was no room, so what was due may have been left alone; else its last commit has rung.
+            self._bell.ring()
         del self._sending[delivery_id]
-        self._bell.ring()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.failed("a delivery was given up", error=error, delivery=delivery_id)
 

@@ -60,7 +60,7 @@ class TurnLoop:
         self._session_id = session_id
         self.turns_max = turns_max
         self._running: dict[TurnId, _Running] = {}
-        self._bell = Bell(desk)
+        self._bell = Bell(desk, "turns")
         self._is_draining = False
         self._has_ended = asyncio.Event()
         """Set when nothing more will begin."""
@@ -108,12 +108,10 @@ class TurnLoop:
 
     async def _begin(self) -> None:
         """Begin the turns that wait, as many as there is room for."""
-        room = self.turns_max - sum(each.takes_place for each in self._running.values())
+        room = self._room
         desk, session_id = self._desk, self._session_id
         try:
-            ready = await desk.database.read(
-                lambda tx: list_ready(tx, session_id=session_id, limit=max(0, room))
-            )
+            ready = await desk.database.read(lambda tx: list_ready(tx, session_id=session_id, limit=room))
         except StoreUnavailable as error:
             await self._wait_for_store(error)
             return
@@ -143,9 +141,15 @@ class TurnLoop:
         _log.warning("turns wait for the store: %s", error)
         await self._desk.pace.sleep(self._desk.look_seconds)
 
+    @property
+    def _room(self) -> int:
+        return max(0, self.turns_max - sum(each.takes_place for each in self._running.values()))
+
     def _ended(self, turn_id: TurnId) -> None:
+        if not self._room:
+            # There was none, so what was ready may have been left alone; else its last commit has rung.
+            self._bell.ring()
         running = self._running.pop(turn_id)
-        self._bell.ring()
         if not running.task.cancelled() and (error := running.task.exception()) is not None:
             self._desk.metrics.turns_ended.count("lost")
             _log.failed(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keryx.clock import Micros
-from keryx.store.statements import Dialect, Statement
+from keryx.store.statements import Dialect, Statement, Topic
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -52,17 +52,22 @@ class ReadTx(ABC):
         rows = self.rows(name, **params)
         return rows[0] if rows else None
 
-    def _statement(self, name: str, params: dict[str, Any]) -> str:
+    def _statement(self, name: str, params: dict[str, Any]) -> Statement:
         statement = self._statements[name]
         for given in statement.given:
             params[given] = getattr(self, given)
         if self._hook is not None:
             self._hook(name)
-        return statement.sql
+        return statement
 
 
 class Tx(ReadTx):
     """A transaction that may write."""
+
+    def __init__(self, statements: Mapping[str, Statement], hook: Hook | None) -> None:
+        super().__init__(statements, hook)
+        self.wakes: set[Topic] = set()
+        """What there may be to do because of what it wrote."""
 
     @abstractmethod
     def run(self, name: str, /, **params: Any) -> int:
@@ -71,6 +76,17 @@ class Tx(ReadTx):
     @abstractmethod
     def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each set of parameters."""
+
+
+def noting(work: Callable[[Tx], T], wakes: set[Topic]) -> Callable[[Tx], T]:
+    """Return ``work`` that also notes what there may be to do once it is committed."""
+
+    def run(tx: Tx) -> T:
+        result = work(tx)
+        wakes.update(tx.wakes)
+        return result
+
+    return run
 
 
 class Database(ABC):
@@ -106,10 +122,11 @@ class Database(ABC):
         """How many commits were noticed so far: take it, look, and then wait for what comes ``since`` it."""
 
     @abstractmethod
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
         """Wait until somebody may have committed, at most so long; say whether something may be new.
 
-        Commits of this process are noticed at once, those of others within some 100 ms.
+        Commits of this process are noticed at once, those of others within some 100 ms. With a ``topic``, those of
+        this process count only if they may have made something of it to do.
         """
 
     @abstractmethod

@@ -14,9 +14,9 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from keryx.clock import SECOND, Clock, Micros, SystemClock
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
-from keryx.store.database import Contended, Database, Hook, ReadTx, Row, T, Tx
+from keryx.store.database import Contended, Database, Hook, ReadTx, Row, T, Tx, noting
 from keryx.store.migrate import migrate_postgres, search_schema, search_tables
-from keryx.store.statements import Statement, load
+from keryx.store.statements import Statement, Topic, load
 from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
 
 OLDEST_SERVER = 140_000
@@ -95,20 +95,29 @@ class PostgresTx(Tx):
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         """Run a named statement and return all its rows."""
-        return self.connection.execute(self._statement(name, params).encode(), params).fetchall()
+        statement = self._statement(name, params)
+        rows = self.connection.execute(statement.sql.encode(), params).fetchall()
+        if statement.wakes and rows:
+            self.wakes |= statement.wakes
+        return rows
 
     def run(self, name: str, /, **params: Any) -> int:
         """Run a named statement and return how many rows it changed."""
-        return self.connection.execute(self._statement(name, params).encode(), params).rowcount
+        statement = self._statement(name, params)
+        changed = self.connection.execute(statement.sql.encode(), params).rowcount
+        if statement.wakes and changed:
+            self.wakes |= statement.wakes
+        return changed
 
     def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each set of parameters, in one round trip."""
         if not many:
             return
         given: dict[str, Any] = {}
-        sql = self._statement(name, given)
+        statement = self._statement(name, given)
+        self.wakes |= statement.wakes
         with self.connection.cursor() as cursor:
-            cursor.executemany(sql.encode(), [{**params, **given} for params in many])
+            cursor.executemany(statement.sql.encode(), [{**params, **given} for params in many])
 
 
 class PostgresDatabase(Database):
@@ -170,8 +179,9 @@ class PostgresDatabase(Database):
         """Run ``work`` in one transaction, again if it must be."""
 
         def run() -> T:
-            result = self._with_retries(work, read_only=False)
-            self._changes.note()
+            wakes: set[Topic] = set()
+            result = self._with_retries(noting(work, wakes), read_only=False)
+            self._changes.note(wakes)
             return result
 
         return await self._threads.run(run)
@@ -197,11 +207,11 @@ class PostgresDatabase(Database):
         """How many commits were noticed so far."""
         return self._changes.number
 
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
         """Wait for a commit of this process, or for a new fact of another one, looked for every 100 ms."""
         if self._closed:
             raise closed()
-        return await self._changes.wait(since, timeout_seconds)
+        return await self._changes.wait(since, timeout_seconds, topic=topic)
 
     def _watch(self) -> None:
         seen = None

@@ -16,16 +16,19 @@ import apsw
 
 from keryx.clock import SECOND, Clock, Micros, SystemClock
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
-from keryx.store.database import Database, Hook, ReadTx, Row, T, Tx
+from keryx.store.database import Database, Hook, ReadTx, Row, T, Tx, noting
 from keryx.store.filesystem import refuse_network
 from keryx.store.migrate import LOCK_WAIT_MS, migrate_sqlite, search_schema
 from keryx.store.sqlite_writer import Writer, translate
-from keryx.store.statements import Statement, load
+from keryx.store.statements import Statement, Topic, load
 from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
 
 SAFE_SQLITE = (3, 51, 3)
 """Older libraries can damage a WAL file when two connections write and checkpoint at the same time."""
 READERS = 4
+STATEMENTS_KEPT = 512
+"""Prepared statements of a connection. Every execution takes one of the driver's places anew, so a statement is kept
+only if it comes again within so many; the writes of a turn are some seventy, and those of several come by kind."""
 READ_MOMENT_SECONDS = 0.0003
 READER_WAIT_MS = 2_000
 LOG_ATTEMPTS_MAX = 200
@@ -72,20 +75,29 @@ class SqliteTx(Tx):
         """Run a named statement and return all its rows."""
         if self._guard is not None:
             self._guard()
-        return self._connection.execute(self._statement(name, params), params).fetchall()
+        statement = self._statement(name, params)
+        rows = self._connection.execute(statement.sql, params).fetchall()
+        if statement.wakes and rows:
+            self.wakes |= statement.wakes
+        return rows
 
     def run(self, name: str, /, **params: Any) -> int:
         """Run a named statement and return how many rows it changed."""
-        self._connection.execute(self._statement(name, params), params)
-        return self._connection.changes()
+        statement = self._statement(name, params)
+        self._connection.execute(statement.sql, params)
+        changed = self._connection.changes()
+        if statement.wakes and changed:
+            self.wakes |= statement.wakes
+        return changed
 
     def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each set of parameters."""
         if not many:
             return
         given: dict[str, Any] = {}
-        sql = self._statement(name, given)
-        self._connection.executemany(sql, ({**params, **given} for params in many))
+        statement = self._statement(name, given)
+        self.wakes |= statement.wakes
+        self._connection.executemany(statement.sql, ({**params, **given} for params in many))
 
 
 class SqliteDatabase(Database):
@@ -105,6 +117,8 @@ class SqliteDatabase(Database):
         self._kick = threading.Event()
         self._stopped = threading.Event()
         self._changes = Changes(on_wait=self._kick.set)
+        self._wakes: set[Topic] = set()
+        """What there may be to do by the batch that is being written; the writer's thread has it."""
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
         self._closed = False
@@ -141,7 +155,7 @@ class SqliteDatabase(Database):
         self._watch_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
         _set_up(self._watch_connection)
         self._index_connection = self._open_index()
-        self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._changes.note)
+        self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._note)
         self._index_writer = Writer(
             self._index_connection, self._pace, name="keryx-index", on_commit=lambda: None
         )
@@ -151,7 +165,9 @@ class SqliteDatabase(Database):
 
     def _connect(self, path: Path, *, wait_ms: int) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(_uri(path), flags=flags, vfs=self._vfs)
+        connection = apsw.Connection(
+            _uri(path), flags=flags, vfs=self._vfs, statementcachesize=STATEMENTS_KEPT
+        )
         self._connections.append(connection)
         connection.set_busy_timeout(wait_ms)
         return connection
@@ -187,8 +203,13 @@ class SqliteDatabase(Database):
             self._clock,
             self._hook,
         )
+        work = noting(work, self._wakes)
         result: T = await self._writer.run(lambda: work(SqliteTx(connection, statements, clock, hook=hook)))
         return result
+
+    def _note(self) -> None:
+        self._changes.note(self._wakes)
+        self._wakes.clear()
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` on the index's own thread; an index found damaged is begun anew, and ``work`` run once more."""
@@ -258,11 +279,11 @@ class SqliteDatabase(Database):
         """How many commits were noticed so far."""
         return self._changes.number
 
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
         """Wait for a commit of this process, or of another one noticed every 100 ms."""
         if self._closed:
             raise closed()
-        return await self._changes.wait(since, timeout_seconds)
+        return await self._changes.wait(since, timeout_seconds, topic=topic)
 
     def _watch(self) -> None:
         """Notice commits of other processes, while somebody waits for one."""

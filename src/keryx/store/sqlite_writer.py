@@ -14,7 +14,7 @@ import apsw
 
 from keryx.clock import SECOND, Clock, Micros
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
-from keryx.store.waiting import Outcome, Pending, carried, closed, tell
+from keryx.store.waiting import Outcome, Pending, carried, closed, tell, wake
 
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
@@ -226,7 +226,7 @@ class Writer:
             if outcome is not None:
                 sleepers.setdefault(outcome.get_loop(), []).append(outcome)
         for loop, outcomes in sleepers.items():
-            tell(loop, _wake, outcomes)
+            tell(loop, wake, outcomes)
 
     def _empty_log(self) -> None:
         """Copy a log that has grown into the file, so that it begins anew: after the answers, and by the writer itself.
@@ -253,11 +253,6 @@ class Writer:
         if self._held >= FAIR_HELD:
             self._pause.wait(0.001)
         self._window_from, self._held = now, 0
-
-
-def _wake(outcomes: list[Outcome[None]]) -> None:
-    for outcome in outcomes:
-        outcome.set_result(None)
 
 
 def translate(error: BaseException) -> BaseException:

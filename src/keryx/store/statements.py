@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Literal
+from typing import Literal, get_args
 
 from keryx.errors import StoreError
 from keryx.values import dataclass
 
 Dialect = Literal["sqlite", "postgres"]
+Topic = Literal["turns", "deliveries"]
+"""What there may be to do after a commit: a turn that can begin, something that can be sent."""
+TOPICS: tuple[Topic, ...] = get_args(Topic)
 
 _HEAD = re.compile(r"^-- name:(?P<name>.*)$", re.MULTILINE)
 _NAME = re.compile(r"[a-z_]+\.[a-z_0-9]+")
+_WAKES = re.compile(r"-- wakes: (.*)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 GIVEN_BY_STORE = frozenset({"now", "lease_now", "boot_id"})
 """Parameters that the transaction itself binds, so that no caller's clock can slip in."""
@@ -32,6 +36,8 @@ class Statement:
     sql: str
     params: frozenset[str]
     given: tuple[str, ...]
+    wakes: frozenset[Topic] = frozenset()
+    """Who may find something to do once rows were changed by it: the line ``-- wakes:`` says so."""
 
 
 @cache
@@ -71,7 +77,7 @@ def parse(text: str, *, dialect: Dialect) -> Iterator[Statement]:
             raise StoreError(f"{name!r} is not a statement's name: write noun.verb in small letters.")
         block = text[head.end() : following.start() if following else len(text)].strip()
         lines = block.splitlines()
-        doc_lines = [line for line in lines if line.startswith("--")]
+        doc_lines = [line for line in lines if line.startswith("--") and not _WAKES.fullmatch(line)]
         sql = "\n".join(line for line in lines if not line.startswith("--")).strip()
         params = frozenset(_PARAMETER.findall(sql))
         yield Statement(
@@ -80,7 +86,16 @@ def parse(text: str, *, dialect: Dialect) -> Iterator[Statement]:
             sql=_for_psycopg(sql) if dialect == "postgres" else sql,
             params=params,
             given=tuple(sorted(params & GIVEN_BY_STORE)),
+            wakes=_wakes(name, lines),
         )
+
+
+def _wakes(name: str, lines: list[str]) -> frozenset[Topic]:
+    said = {topic for line in lines if (found := _WAKES.fullmatch(line)) for topic in found[1].split(", ")}
+    wakes = frozenset(topic for topic in TOPICS if topic in said)
+    if len(wakes) != len(said):
+        raise StoreError(f"{name} wakes {', '.join(sorted(said))}: there are {' and '.join(TOPICS)}.")
+    return wakes
 
 
 def _for_psycopg(sql: str) -> str:

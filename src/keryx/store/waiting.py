@@ -5,11 +5,12 @@ Everything here may be used from several event loops at once.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
 from keryx.errors import StoreUnavailable
+from keryx.store.statements import TOPICS, Topic
 
 T = TypeVar("T")
 
@@ -54,6 +55,13 @@ def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value
     except RuntimeError:
         # That is how asyncio says that the loop was closed.
         return
+
+
+def wake(futures: Sequence[asyncio.Future[None]]) -> None:
+    """Let go on whoever still waits."""
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
 
 
 def carried(error: BaseException) -> BaseException:
@@ -175,8 +183,10 @@ class Changes:
     def __init__(self, *, on_wait: Callable[[], None]) -> None:
         self._on_wait = on_wait
         self._lock = threading.Lock()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], Topic | None] = {}
         self._number = 0
+        self._last: dict[Topic, int] = dict.fromkeys(TOPICS, 0)
+        """The last commit after which there may have been something to do."""
 
     @property
     def number(self) -> int:
@@ -188,25 +198,38 @@ class Changes:
         """Whether somebody waits."""
         return bool(self._waiting)
 
-    def note(self) -> None:
-        """Say that there was a commit; any thread may."""
+    def note(self, wakes: Collection[Topic] = TOPICS) -> None:
+        """Say that there was a commit, and what there may be to do by it; any thread may."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         with self._lock:
             self._number += 1
-            waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            tell(future.get_loop(), future.set_result, None)
+            for topic in wakes:
+                self._last[topic] = self._number
+            woken = [future for future, topic in self._waiting.items() if topic is None or topic in wakes]
+            for future in woken:
+                del self._waiting[future]
+        for future in woken:
+            by_loop.setdefault(future.get_loop(), []).append(future)
+        for loop, futures in by_loop.items():
+            tell(loop, wake, futures)
 
-    async def wait(self, since: int, timeout_seconds: float) -> bool:
-        """Wait for a commit after number ``since``, at most so long; say whether there was one."""
-        future = asyncio.get_running_loop().create_future()
+    async def wait(self, since: int, timeout_seconds: float, *, topic: Topic | None = None) -> bool:
+        """Wait for a commit after number ``since`` (about a ``topic``), at most so long; say whether there was one."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         with self._lock:
-            if self._number != since:
+            if self._newest(topic) > since:
                 return True
-            self._waiting.add(future)
+            self._waiting[future] = topic
         self._on_wait()
+        timer = loop.call_later(timeout_seconds, wake, [future])
         try:
-            await asyncio.wait([future], timeout=timeout_seconds)
+            await future
         finally:
+            timer.cancel()
             with self._lock:
-                self._waiting.discard(future)
-        return self._number != since
+                self._waiting.pop(future, None)
+        return self._newest(topic) > since
+
+    def _newest(self, topic: Topic | None) -> int:
+        return self._number if topic is None else self._last[topic]

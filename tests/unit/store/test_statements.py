@@ -35,6 +35,20 @@ def test_psycopg_gets_its_own_placeholders_and_escaped_percent_signs() -> None:
     assert find.sql == "SELECT '100%%', a::b FROM things\nWHERE id = %(id)s AND since_at <= %(now)s"
 
 
+def test_a_statement_says_whom_it_wakes_and_nobody_else() -> None:
+    [add] = parse("-- name: things.add\n-- wakes: deliveries, turns\n-- A thing.\nSELECT 1", dialect="sqlite")
+    assert (sorted(add.wakes), add.doc) == (["deliveries", "turns"], "A thing.")
+    with pytest.raises(StoreError, match=r"things\.add wakes neighbours: there are turns and deliveries"):
+        list(parse("-- name: things.add\n-- wakes: neighbours\n-- A thing.\nSELECT 1", dialect="sqlite"))
+
+
+def test_both_dialects_wake_the_same() -> None:
+    on_postgres = load("postgres")
+    assert {name: each.wakes for name, each in load("sqlite").items()} == {
+        name: each.wakes for name, each in on_postgres.items()
+    }
+
+
 @pytest.mark.parametrize("name", ["Things.find", "things", "things.find it", ""])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(StoreError, match=r"write noun\.verb"):

@@ -49,6 +49,23 @@ async def test_waiting_ends_when_the_time_is_up() -> None:
     assert not changes.watched
 
 
+async def test_whoever_waits_for_a_topic_sleeps_through_other_commits() -> None:
+    changes = Changes(on_wait=lambda: None)
+    turns = asyncio.create_task(changes.wait(0, 60, topic="turns"))
+    anything = asyncio.create_task(changes.wait(0, 60))
+    await asyncio.sleep(0)
+    changes.note(["deliveries"])
+    assert await anything
+    assert not turns.done()
+    assert await changes.wait(0, 60, topic="deliveries")
+    changes.note(["turns"])
+    assert await turns
+    # Other processes do not say what they did.
+    changes.note()
+    assert await changes.wait(2, 60, topic="turns")
+    assert not await changes.wait(3, 0.001, topic="turns")
+
+
 async def test_threads_refuse_work_once_closed() -> None:
     threads = Threads(1, name="test")
     assert await threads.run(lambda: 7) == 7

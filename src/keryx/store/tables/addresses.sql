@@ -13,6 +13,7 @@ SET dead_since_at = COALESCE(addresses.dead_since_at, excluded.dead_since_at), r
     probes = addresses.probes + 1, probe_at = excluded.probe_at
 
 -- name: addresses.note_alive
+-- wakes: deliveries
 -- Something arrived there.
 UPDATE addresses SET dead_since_at = NULL, reason = NULL, probes = 0, probe_at = NULL
 WHERE address = :address AND dead_since_at IS NOT NULL

@@ -3,6 +3,7 @@
 SELECT id, session_id FROM inbox WHERE platform = :platform AND account = :account AND ref = :ref
 
 -- name: inbox.add
+-- wakes: turns
 -- One more thing for a session to answer; nothing when it is already there.
 INSERT INTO inbox (
     session_id, kind, state, busy_mode, platform, account, ref, person_id, source, parts, sent_at, received_at,
@@ -79,6 +80,7 @@ WHERE id = :inbox_id AND state = 'ready'
 UPDATE inbox SET ready_at = :ready_at WHERE session_id = :session_id AND state = 'ready' AND ready_at < :ready_at
 
 -- name: inbox.give_back
+-- wakes: turns
 -- The turn that had the item is over without an answer; another one will take it.
 UPDATE inbox SET
     state = 'ready', turn_id = NULL, seq = CAST(:seq AS BIGINT), ready_at = :ready_at, attempts = attempts - :uncounted

@@ -21,12 +21,14 @@ WHERE id = :session_id AND lease_holder = :holder AND lease_epoch = :epoch
 RETURNING lease_epoch
 
 -- name: leases.release
+-- wakes: turns
 -- The epoch stays, so that it rises for the next holder.
 UPDATE sessions SET lease_expires_at = 0
 WHERE id = :session_id AND lease_holder = :holder AND lease_epoch = :epoch
   AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
 
 -- name: leases.break
+-- wakes: turns
 -- Whoever holds the session is late from now on: its next write finds another epoch, or none.
 UPDATE sessions SET lease_expires_at = 0 WHERE id = :session_id
 
@@ -61,6 +63,7 @@ WHERE platform = :platform AND account = :account AND holder = :holder AND epoch
   AND expires_at > :lease_now AND boot_id = :boot_id
 
 -- name: leases.free_sessions
+-- wakes: turns
 -- The sessions of a holder that is dead: it runs a turn in each.
 UPDATE sessions SET lease_expires_at = 0
 WHERE lease_holder = :holder AND id IN (SELECT t.session_id FROM turns t WHERE t.state = 'running' AND t.holder = :holder)

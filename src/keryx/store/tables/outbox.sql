@@ -1,4 +1,5 @@
 -- name: outbox.add
+-- wakes: deliveries
 -- Something to say at a complete address; a reply of one turn to one address is there only once, and what was held
 -- as its preview becomes it.
 INSERT INTO outbox (
@@ -53,6 +54,7 @@ WHERE id = :outbox_id AND platform_message_id IS NULL AND state = 'ready'
 UPDATE outbox SET turn_id = :turn_id WHERE session_id = :session_id AND held_at IS NOT NULL AND turn_id <> :turn_id
 
 -- name: outbox.release_held
+-- wakes: deliveries
 -- The turn says nothing more: what it showed so far stays, in this form.
 UPDATE outbox SET parts = :parts, held_at = NULL, due_at = :now WHERE turn_id = :turn_id AND held_at IS NOT NULL
 
@@ -112,6 +114,7 @@ ORDER BY o.platform, o.account, o.id
 LIMIT :limit
 
 -- name: outbox.record
+-- wakes: deliveries
 -- What an attempt made of it, by the word of whoever made the attempt.
 UPDATE outbox SET
     state = :state,
@@ -134,6 +137,7 @@ SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 's
 SELECT 1 FROM outbox WHERE turn_id = :turn_id AND idempotency_key = :idempotency_key LIMIT 1
 
 -- name: outbox.end_unsent
+-- wakes: deliveries
 -- Nobody will ever say it: whoever was to is gone, perhaps in the middle of it.
 UPDATE outbox SET
     state = CASE WHEN state = 'sending' THEN 'unknown' ELSE 'dead' END,

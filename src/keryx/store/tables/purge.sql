@@ -86,6 +86,7 @@ DELETE FROM steps WHERE turn_id IN (SELECT t.id FROM turns t WHERE t.session_id 
 DELETE FROM approvals WHERE session_id = :session_id
 
 -- name: purge.drop_outbox
+-- wakes: deliveries
 -- What was said, or was still to be said, by the session.
 DELETE FROM outbox WHERE session_id = :session_id
 

@@ -94,6 +94,7 @@ UPDATE turns SET stop_requested_at = :now
 WHERE session_id = :session_id AND state IN ('running', 'waiting') AND stop_requested_at IS NULL
 
 -- name: turns.wait
+-- wakes: turns
 -- The turn asked a person something and holds nothing until the answer comes.
 UPDATE turns SET state = 'waiting' WHERE id = :turn_id AND state = 'running'
 
@@ -115,6 +116,7 @@ UPDATE turns SET origin = :to_origin
 WHERE session_id = :session_id AND state IN ('running', 'waiting') AND origin = :origin
 
 -- name: turns.end
+-- wakes: turns
 -- The turn is over for good.
 UPDATE turns SET state = :state, reason = :reason, ended_at = :now
 WHERE id = :turn_id AND state IN ('running', 'waiting')

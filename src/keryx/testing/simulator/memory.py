@@ -18,7 +18,7 @@ from keryx.store.database import Database, Hook, ReadTx, T, Tx
 from keryx.store.migrate import migrate_sqlite, search_schema
 from keryx.store.sqlite import SqliteTx
 from keryx.store.sqlite_writer import translate
-from keryx.store.statements import load
+from keryx.store.statements import Topic, load
 
 
 class MemoryDatabase(Database):
@@ -70,7 +70,7 @@ class MemoryDatabase(Database):
         """Never asked: simulated processes count commits themselves."""
         return 0
 
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:  # noqa: ARG002 - as it is inherited
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:  # noqa: ARG002
         """Never asked either."""
         raise StoreUnavailable("nobody waits for a store in memory")
 

@@ -4,11 +4,12 @@ Calls are carried out one at a time while the virtual loop stands still, so that
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Protocol
 
 from keryx.errors import StoreUnavailable
-from keryx.store.database import Database, ReadTx, T, Tx
+from keryx.store.database import Database, ReadTx, T, Tx, noting
+from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
 from keryx.testing.simulator.loop import Process, outside
 
@@ -38,8 +39,8 @@ class Watcher(Protocol):
     async def die(self, process: Process) -> None:
         """Let it die now; never returns."""
 
-    def committed(self, by: "ProcessStore") -> None:
-        """Tell the stores of all processes about a commit."""
+    def committed(self, by: "ProcessStore", wakes: Collection[Topic]) -> None:
+        """Tell the stores of all processes about a commit; only its own knows what there may be to do by it."""
 
     def in_order(self, waiting: list[T]) -> list[T]:
         """Return those who wait for the same in the order in which they wake."""
@@ -54,18 +55,20 @@ class ProcessStore(Database):
         self._real = real
         self._watcher = watcher
         self._number = 0
-        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._last: dict[Topic, int] = dict.fromkeys(TOPICS, 0)
+        self._waiting: dict[asyncio.Future[None], Topic | None] = {}
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` in one transaction, with three places at which it can go wrong."""
         self._refuse_remains()
         await self._watcher.before(self.process, "write")
+        wakes: set[Topic] = set()
         try:
-            result = done_at_once(self._real.write(work))
+            result = done_at_once(self._real.write(noting(work, wakes)))
         except Crash:
             await self._watcher.die(self.process)
             raise
-        self._watcher.committed(self)
+        self._watcher.committed(self, wakes)
         await self._watcher.after(self.process, "write")
         return result
 
@@ -88,29 +91,35 @@ class ProcessStore(Database):
         """How many commits were noticed so far."""
         return self._number
 
-    async def changed(self, *, since: int, timeout_seconds: float) -> bool:
+    async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
         """Wait for a commit; those of other processes are noticed a little later."""
-        if self._number == since:
+        if self._newest(topic) <= since:
             loop = asyncio.get_running_loop()
             waiting: asyncio.Future[None] = loop.create_future()
-            self._waiting[waiting] = None
+            self._waiting[waiting] = topic
             timer = loop.call_later(timeout_seconds, _wake, waiting)
             try:
                 await waiting
             finally:
                 timer.cancel()
                 self._waiting.pop(waiting, None)
-        return self._number != since
+        return self._newest(topic) > since
 
-    def notice(self, *, after_seconds: float) -> None:
+    def notice(self, wakes: Collection[Topic], *, after_seconds: float) -> None:
         """Learn of a commit so many seconds from now."""
-        asyncio.get_running_loop().call_later(after_seconds, self._notice, context=outside())
+        asyncio.get_running_loop().call_later(after_seconds, self._notice, wakes, context=outside())
 
-    def _notice(self) -> None:
+    def _notice(self, wakes: Collection[Topic]) -> None:
         self._number += 1
-        waiting, self._waiting = list(self._waiting), {}
-        for each in self._watcher.in_order(waiting):
+        for topic in wakes:
+            self._last[topic] = self._number
+        woken = [each for each, topic in self._waiting.items() if topic is None or topic in wakes]
+        for each in self._watcher.in_order(woken):
+            del self._waiting[each]
             _wake(each)
+
+    def _newest(self, topic: Topic | None) -> int:
+        return self._number if topic is None else self._last[topic]
 
     async def close(self) -> None:
         """The real store outlives the process."""

@@ -5,7 +5,7 @@ something happens there; without a plan nothing does. Who dies is started again 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import field
 from random import Random
 from typing import Final, Literal, NamedTuple, get_args
@@ -22,6 +22,7 @@ from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.platforms.adapter import Outgoing, TextPiece, Update
 from keryx.store.database import Database, T, Tx
+from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
 from keryx.testing.platform import FakeAdapter, FakePlatform
 from keryx.testing.simulator.loop import Process, VirtualLoop, outside
@@ -279,11 +280,13 @@ class World:
         self._bury(process)
         await asyncio.get_running_loop().create_future()
 
-    def committed(self, by: ProcessStore) -> None:
-        """Tell the stores of all processes about a commit."""
+    def committed(self, by: ProcessStore, wakes: Collection[Topic]) -> None:
+        """Tell the stores of all processes about a commit; only its own knows what there may be to do by it."""
         for store in self.stores:
-            if store.process.state != "dead":
-                store.notice(after_seconds=0.0 if store is by else NOTICED_AFTER_SECONDS)
+            if store is by:
+                store.notice(wakes, after_seconds=0.0)
+            elif store.process.state != "dead":
+                store.notice(TOPICS, after_seconds=NOTICED_AFTER_SECONDS)
 
     def note_sender(self, process: Process) -> None:
         """See that who begins to send has the account: another's breach cannot be seen at the platform later."""

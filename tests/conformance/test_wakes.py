@@ -1,0 +1,53 @@
+"""Which commits wake which loop. That nothing to do stays unnoticed, every step of a ``Stage`` sees."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from keryx.domain.message import text_message
+from keryx.domain.outbox import Sent
+from keryx.store.database import Database, Tx, noting
+from keryx.store.statements import Topic
+from keryx.testing.builders import dm, inbound
+from keryx.testing.clock import FakeClock
+from keryx.transactions.accept_message import accept_message
+from keryx.transactions.begin_turn import begin_turn
+from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
+from keryx.transactions.finish_turn import Reply, finish_turn
+from tests.conformance.stage import Stage
+
+T = TypeVar("T")
+
+
+async def test_a_commit_wakes_only_the_loops_for_which_there_may_be_something_to_do(
+    database: Database, clock: FakeClock
+) -> None:
+    stage = Stage(database=database, clock=clock)
+    await stage.meet("ana")
+    connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="one"))
+    assert connector is not None
+    message = inbound("hello", source=dm())
+    steps: list[tuple[str, set[Topic]]] = []
+
+    async def step(name: str, work: Callable[[Tx], T]) -> T:
+        wakes: set[Topic] = set()
+        outcome = await database.write(noting(work, wakes))
+        steps.append((name, wakes))
+        return outcome
+
+    await step("accept", lambda tx: accept_message(tx, message, settings=stage.settings, ids=stage.ids))
+    begun = await step("begin", lambda tx: begin_turn(tx, holder="one"))
+    assert begun is not None
+    reply = Reply(message=text_message("assistant", "yes"))
+    await step(
+        "finish", lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=stage.ids)
+    )
+    [delivery] = await step("claim", lambda tx: claim_deliveries(tx, connector))
+    sent = Sent(message_id="1")
+    await step("record", lambda tx: record_delivery(tx, connector, delivery.id, sent, deduplicates=False))
+    assert steps == [
+        ("accept", {"turns"}),
+        ("begin", set()),
+        ("finish", {"turns", "deliveries"}),
+        ("claim", set()),
+        ("record", {"deliveries"}),
+    ]
