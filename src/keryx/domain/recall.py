@@ -59,7 +59,7 @@ def recalled(notes: Iterable[N], said: str) -> list[N]:
 
 def rank(notes: Sequence[N], said: str) -> list[N]:
     """Return the notes that have a word of ``said``, best first: rare words count for more, then the newest wins."""
-    wanted = set(_stems(said[:SAID_LENGTH]))
+    wanted = set(_stems(said[:SAID_LENGTH])) if notes else set()
     if not wanted:
         return []
     found = {note.id: wanted & set(_stems(note.text)) for note in notes}

@@ -3,6 +3,8 @@
 A session that was given a task has only what came with it.
 """
 
+from functools import cache
+
 from keryx.agents.agent import ToolOffer
 from keryx.domain.toolset import MEMORY, REPORTED, RESULTS, ToolsetSettings, may_use_toolset
 from keryx.domain.turn import TurnPurpose, gives_way
@@ -19,6 +21,17 @@ def tools_for(
     """Return the tools of a turn; the agent is told of no other, and a call of another finds none."""
     silent = gives_way(purpose)
 
+    @cache
+    def is_granted(toolset: str, is_foreign: bool) -> bool:  # noqa: FBT001 - asked for a dozen tools of a set
+        return may_use_toolset(
+            toolsets,
+            view.grants,
+            role=view.role,
+            platform=view.platform,
+            toolset=toolset,
+            is_foreign=is_foreign,
+        )
+
     def is_given(offer: ToolOffer) -> bool:
         if offer.toolset == REPORTED:
             return True
@@ -29,13 +42,6 @@ def tools_for(
         task = view.delegation
         if task is not None and not task.gives(offer.name, toolset=offer.toolset, effect=offer.effect):
             return False
-        return may_use_toolset(
-            toolsets,
-            view.grants,
-            role=view.role,
-            platform=view.platform,
-            toolset=offer.toolset,
-            is_foreign=offer.is_foreign,
-        )
+        return is_granted(offer.toolset, offer.is_foreign)
 
     return toolbox.only(is_given, unasked=silent)

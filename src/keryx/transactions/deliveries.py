@@ -59,11 +59,8 @@ def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[o
         return []
     due = outbox.list_due(tx, platform=connector.platform, account=connector.account, limit=limit)
     # No fact for the feed: the sessions of all of them would be locked together.
-    return [
-        outbox.get_delivery(tx, delivery.id)
-        for delivery in due
-        if outbox.claim(tx, delivery.id, holder=connector.holder, epoch=connector.epoch)
-    ]
+    claimed = (outbox.claim(tx, each.id, holder=connector.holder, epoch=connector.epoch) for each in due)
+    return [delivery for delivery in claimed if delivery is not None]
 
 
 def record_piece(tx: Tx, attempt: outbox.Delivery, *, message_id: str | None) -> bool:

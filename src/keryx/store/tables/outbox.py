@@ -165,9 +165,10 @@ def list_due(tx: ReadTx, *, platform: str, account: str, limit: int) -> list[Del
     return _deliveries(tx.rows("outbox.list_due", platform=platform, account=account, limit=limit))
 
 
-def claim(tx: Tx, outbox_id: int, *, holder: str, epoch: int) -> bool:
-    """Take a delivery for sending; False when somebody else has it."""
-    return tx.run("outbox.claim", outbox_id=outbox_id, holder=holder, epoch=epoch) == 1
+def claim(tx: Tx, outbox_id: int, *, holder: str, epoch: int) -> Delivery | None:
+    """Take a delivery for sending and return it as it is then; None when somebody else has it."""
+    taken = _deliveries(tx.rows("outbox.claim", outbox_id=outbox_id, holder=holder, epoch=epoch))
+    return taken[0] if taken else None
 
 
 def list_stuck(tx: ReadTx, *, limit: int) -> list[Delivery]:

@@ -97,6 +97,10 @@ LIMIT :limit
 -- This gateway sends it now.
 UPDATE outbox SET state = 'sending', attempts = attempts + 1, claimed_by = :holder, claim_epoch = :epoch
 WHERE id = :outbox_id AND state = 'ready'
+RETURNING
+    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
+    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
+    held_at, sent_pieces
 
 -- name: outbox.list_stuck
 -- Being sent by a gateway that no longer holds the account; in the order of the index on what is being sent, or every
