@@ -6,6 +6,7 @@ so that it takes back only what it did itself. Nobody learns of success before t
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -18,6 +19,8 @@ from keryx.store.waiting import Outcome, Pending, carried, closed, tell, wake
 
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
+GATHER_ROUNDS = 8
+"""How often at most a loop goes round, while that brings more jobs, before the thread is called."""
 LOCK_WAIT: Micros = 30 * SECOND
 CHECKPOINT_PAGES = 1_000
 FAIR_WINDOW: Micros = 25_000
@@ -54,8 +57,11 @@ class Writer:
         self._log_pages = 0
         self._clock = clock
         self._on_commit = on_commit
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._set_aside: list[Job | None] = []
+        self._jobs: deque[Job] = deque()
+        self._calls: SimpleQueue[None] = SimpleQueue()
+        """One for every time that somebody says there are jobs, or that there will be no more."""
+        self._gathered: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        """What each loop is about to bring; the thread knows nothing of it yet."""
         self._lock = threading.Lock()
         self._pause = threading.Event()
         self._stopping = False
@@ -70,37 +76,66 @@ class Writer:
         """Run ``work`` and return its result once that is durable; ``alone`` runs it in no transaction at all."""
         job = Job(work, alone=alone)
         # Looking and queueing are one step, or a job could arrive behind the end and never be answered.
+        loop = asyncio.get_running_loop()
         with self._lock:
             if self._stopping:
                 raise closed()
             self._under_way += 1
-            self._queue.put(job)
+            gathered = self._gathered.setdefault(loop, [])
+            gathered.append(job)
         try:
-            if self._last_took >= QUICK_MICROS or not await self._ended_soon(job):
+            if len(gathered) == 1:
+                await self._bring(loop, gathered)
+            if not self._ended_soon(job):
                 await job.ended()
         except asyncio.CancelledError:
             await job.ended()
             raise
         return job.take()
 
-    async def _ended_soon(self, job: Job) -> bool:
+    async def _bring(self, loop: asyncio.AbstractEventLoop, gathered: list[Job]) -> None:
+        """Give the thread its jobs once the loop's other tasks have added theirs.
+
+        Not at once: they would get commits of their own, and while both threads have something to do, the interpreter
+        changes hands at every statement, which is a fifth of what a turn costs.
+        """
+        seen = 0
+        try:
+            for _ in range(GATHER_ROUNDS):
+                await asyncio.sleep(0)
+                if len(gathered) == seen:
+                    break
+                seen = len(gathered)
+        finally:
+            with self._lock:
+                # Whoever stopped the thread meanwhile has given it the jobs.
+                self._jobs.extend(self._gathered.pop(loop, ()))
+            self._calls.put(None)
+
+    def _ended_soon(self, job: Job) -> bool:
         """Wait on the spot for a commit that nobody shares, on a disk that is quick; say whether it came.
 
-        Waking an event loop takes about as long as such a commit. First every other task gets its turn, so that those
-        that also want to write are seen, and share the commit.
+        Waking an event loop takes about as long as such a commit.
         """
-        await asyncio.sleep(0)
-        return self._under_way == 1 and job.ends_within(QUICK_MICROS / SECOND)
+        is_quick = self._under_way == 1 and self._last_took < QUICK_MICROS
+        return is_quick and job.ends_within(QUICK_MICROS / SECOND)
 
     def stop(self) -> None:
         """Finish what is queued and end the thread."""
         with self._lock:
             self._stopping = True
-            self._queue.put(None)
+            for gathered in self._gathered.values():
+                self._jobs.extend(gathered)
+            self._gathered.clear()
+        self._calls.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        while (job := self._set_aside.pop() if self._set_aside else self._queue.get()) is not None:
+        while self._jobs or not self._stopping:
+            if not self._jobs:
+                self._calls.get()
+                continue
+            job = self._jobs.popleft()
             batch = self._run_alone(job) if job.alone else self._commit_together(job)
             # First, so that whoever was told of a commit finds it counted.
             self._on_commit()
@@ -143,13 +178,7 @@ class Writer:
 
     def _next(self) -> Job | None:
         """Return the next job that may share the commit, if one is waiting; nobody else takes any."""
-        if self._queue.empty():
-            return None
-        job = self._queue.get()
-        if job is None or job.alone:
-            self._set_aside.append(job)
-            return None
-        return job
+        return self._jobs.popleft() if self._jobs and not self._jobs[0].alone else None
 
     def _run_again_apart(self, batch: list[Job]) -> None:
         """One of the jobs failed: run them all again, each in a savepoint, so that only its own work is taken back.
