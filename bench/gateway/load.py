@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.gateway.doubles import PLATFORM, USER, Books, InstantAgent, Service
-from keryx.app import open_system
+from keryx.app import open_system, settle
 from keryx.config_load import load_config
 from keryx.gateway.supervisor import Gateway
 from keryx.store.database import Database, Tx
@@ -52,6 +52,7 @@ async def gateway(place: Place, *, turns_max: int = 64) -> AsyncIterator[Running
         await system.desk.database.write(let_in)
         running = Gateway(system.desk, InstantAgent(books), system.toolbox, [service], turns_max=turns_max)
         await running.start()
+        await settle(system)
         try:
             yield Running(database=system.desk.database, service=service, books=books)
         finally:

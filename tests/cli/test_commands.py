@@ -1,6 +1,7 @@
 """The commands as a new user runs them: no file, no key, a folder of their own."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keryx.agents.guide import SETUP
-from keryx.app import System, make_adapters, open_system, serve
+from keryx.app import System, make_adapters, open_system, serve, settle
 from keryx.cli.commands import app
 from keryx.cli.running import told_account
 from keryx.config_load import load_config
@@ -149,6 +150,17 @@ async def test_a_profile_keeps_its_own_salt_for_the_ids_of_users(
     monkeypatch.delenv("KERYX_PROMPT_ID_SALT")
     monkeypatch.setenv("KERYX_HOME", str(tmp_path / "another"))
     assert await salt() not in (first, None)
+
+
+async def test_a_gateway_that_is_warm_no_longer_looks_for_garbage_in_what_it_loaded(
+    surroundings: dict[str, str],
+) -> None:
+    gc.unfreeze()
+    async with open_system(load_config()) as system:
+        await settle(system)
+        kept, left = gc.get_freeze_count(), len(gc.get_objects())
+    gc.unfreeze()
+    assert kept > 10 * left
 
 
 def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[str, str]) -> None:
