@@ -2,6 +2,7 @@
 
 import asyncio
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -168,6 +169,45 @@ class HastyClock(SystemClock):
     def monotonic(self) -> int:
         self._looks += 1
         return self._looks * 1_000_000
+
+
+class StillClock(SystemClock):
+    """A clock by which nothing takes any time."""
+
+    def monotonic(self) -> int:
+        return 0
+
+
+async def test_tasks_that_come_to_write_one_after_the_other_share_a_commit(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    connection.execute("CREATE TABLE t (x)")
+    commits: list[None] = []
+    writer = Writer(connection, StillClock(), name="test", on_commit=lambda: commits.append(None))
+
+    async def write(rounds: int) -> None:
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        time.sleep(0.01)  # noqa: ASYNC251 - a task at work: time enough for the thread to begin, if it was called
+        await writer.run(lambda: connection.execute("INSERT INTO t VALUES (?)", (rounds,)))
+
+    await asyncio.gather(*map(write, range(5)))
+    writer.stop()
+    assert connection.execute("SELECT x FROM t").fetchall() == [(number,) for number in range(5)]
+    assert len(commits) == 1
+    connection.close()
+
+
+async def test_what_a_loop_was_about_to_bring_is_still_written_by_a_writer_that_stops(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    connection.execute("CREATE TABLE t (x)")
+    writer = Writer(connection, SystemClock(), name="test", on_commit=lambda: None)
+    writing = asyncio.create_task(writer.run(lambda: connection.execute("INSERT INTO t VALUES (1)")))
+    await asyncio.sleep(0)
+    writer.stop()
+    done, _ = await asyncio.wait({writing}, timeout=10)
+    assert done
+    assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
+    connection.close()
 
 
 async def test_a_lock_that_is_never_let_go_is_refused_to_everybody_who_waits(tmp_path: Path) -> None:
