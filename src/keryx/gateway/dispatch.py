@@ -99,7 +99,7 @@ class Dispatcher:
             while True:
                 await self._bell.wait()
                 if not await self.send_due():
-                    # The account is about to be lost. The attempt was a commit too, and must not wake it again.
+                    # The account is about to be lost: no use to ask for it at every answer.
                     await self._desk.pace.sleep(self._desk.look_seconds)
         finally:
             for task in beside:

@@ -118,7 +118,7 @@ class TurnLoop:
         # Together, and not one after the other: on SQLite they share commits, on PostgreSQL they run side by side.
         begun = await asyncio.gather(*map(self._begin_in, ready))
         if ready and not any(begun):
-            # Others were faster. The attempts were commits too, and must not wake this loop again.
+            # Others were faster: they are left a moment, and this loop does not race them for the rest.
             await desk.pace.sleep(STOP_LOOK_SECONDS)
 
     async def _begin_in(self, session_id: SessionId) -> bool:

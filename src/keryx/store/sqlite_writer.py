@@ -97,7 +97,7 @@ class Writer:
         """Give the thread its jobs once the loop's other tasks have added theirs.
 
         Not at once: they would get commits of their own, and while both threads have something to do, the interpreter
-        changes hands at every statement, which is a fifth of what a turn costs.
+        changes hands at every statement.
         """
         seen = 0
         try:

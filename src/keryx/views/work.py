@@ -1,4 +1,4 @@
-"""Whether there is anything to do: asked before a loop writes, because every write wakes all loops."""
+"""Whether there is anything to do: asked before a loop writes, because a look costs no commit."""
 
 from keryx.domain.session import SessionId
 from keryx.store.database import ReadTx
