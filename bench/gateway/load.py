@@ -117,11 +117,11 @@ def _count_commits(database: Database) -> list[None] | None:
         return None
     commits: list[None] = []
     writer = database._writer  # noqa: SLF001 - nobody else tells them from the commits that are only noticed
-    tell = writer._on_commit  # noqa: SLF001
+    woken = writer._on_commit  # noqa: SLF001
 
-    def count() -> None:
+    def count() -> Sequence[asyncio.Future[None]]:
         commits.append(None)
-        tell()
+        return woken()
 
     writer._on_commit = count  # noqa: SLF001
     return commits

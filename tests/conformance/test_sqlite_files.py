@@ -182,7 +182,12 @@ async def test_tasks_that_come_to_write_one_after_the_other_share_a_commit(tmp_p
     connection = apsw.Connection(str(tmp_path / "x.db"))
     connection.execute("CREATE TABLE t (x)")
     commits: list[None] = []
-    writer = Writer(connection, StillClock(), name="test", on_commit=lambda: commits.append(None))
+
+    def count() -> list[asyncio.Future[None]]:
+        commits.append(None)
+        return []
+
+    writer = Writer(connection, StillClock(), name="test", on_commit=count)
 
     async def write(rounds: int) -> None:
         for _ in range(rounds):
@@ -200,7 +205,7 @@ async def test_tasks_that_come_to_write_one_after_the_other_share_a_commit(tmp_p
 async def test_what_a_loop_was_about_to_bring_is_still_written_by_a_writer_that_stops(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     connection.execute("CREATE TABLE t (x)")
-    writer = Writer(connection, SystemClock(), name="test", on_commit=lambda: None)
+    writer = Writer(connection, SystemClock(), name="test")
     writing = asyncio.create_task(writer.run(lambda: connection.execute("INSERT INTO t VALUES (1)")))
     await asyncio.sleep(0)
     writer.stop()
@@ -213,7 +218,7 @@ async def test_what_a_loop_was_about_to_bring_is_still_written_by_a_writer_that_
 async def test_a_lock_that_is_never_let_go_is_refused_to_everybody_who_waits(tmp_path: Path) -> None:
     holder, waiter = (apsw.Connection(str(tmp_path / "x.db")) for _ in range(2))
     holder.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (x); BEGIN IMMEDIATE").fetchall()
-    writer = Writer(waiter, HastyClock(), name="test", on_commit=lambda: None)
+    writer = Writer(waiter, HastyClock(), name="test")
     assert LOCK_WAIT == 30_000_000
     waiting = [
         asyncio.create_task(writer.run(lambda: waiter.execute("INSERT INTO t VALUES (1)"))) for _ in range(3)
@@ -234,7 +239,7 @@ async def test_a_lock_that_is_never_let_go_is_refused_to_everybody_who_waits(tmp
 async def test_a_writer_whose_file_is_no_database_says_so(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(b"not a database" * 1_000)
     connection = apsw.Connection(str(tmp_path / "x.db"))
-    writer = Writer(connection, SystemClock(), name="test", on_commit=lambda: None)
+    writer = Writer(connection, SystemClock(), name="test")
     with pytest.raises(StoreCorrupt, match="not a database"):
         await writer.run(lambda: None)
     writer.stop()
@@ -244,7 +249,7 @@ async def test_a_writer_whose_file_is_no_database_says_so(tmp_path: Path) -> Non
 async def test_a_writer_that_holds_the_lock_nearly_always_leaves_the_others_a_moment(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     # With a second between any two looks, every batch holds the lock far longer than is fair.
-    writer = Writer(connection, HastyClock(), name="test", on_commit=lambda: None)
+    writer = Writer(connection, HastyClock(), name="test")
     connection.execute("CREATE TABLE t (x)")
     for number in range(3):
         await writer.run(lambda number=number: connection.execute("INSERT INTO t VALUES (?)", (number,)))  # type: ignore[misc]

@@ -10,7 +10,7 @@ from keryx.store.statements import Topic
 from keryx.testing.builders import dm, inbound
 from keryx.testing.clock import FakeClock
 from keryx.transactions.accept_message import accept_message
-from keryx.transactions.begin_turn import begin_turn
+from keryx.transactions.begin_turn import BegunTurn, begin_turn
 from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
 from keryx.transactions.finish_turn import Reply, finish_turn
 from tests.conformance.stage import Stage
@@ -25,7 +25,6 @@ async def test_a_commit_wakes_only_the_loops_for_which_there_may_be_something_to
     await stage.meet("ana")
     connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="one"))
     assert connector is not None
-    message = inbound("hello", source=dm())
     steps: list[tuple[str, set[Topic]]] = []
 
     async def step(name: str, work: Callable[[Tx], T]) -> T:
@@ -34,20 +33,45 @@ async def test_a_commit_wakes_only_the_loops_for_which_there_may_be_something_to
         steps.append((name, wakes))
         return outcome
 
-    await step("accept", lambda tx: accept_message(tx, message, settings=stage.settings, ids=stage.ids))
-    begun = await step("begin", lambda tx: begin_turn(tx, holder="one"))
-    assert begun is not None
-    reply = Reply(message=text_message("assistant", "yes"))
-    await step(
-        "finish", lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=stage.ids)
-    )
-    [delivery] = await step("claim", lambda tx: claim_deliveries(tx, connector))
-    sent = Sent(message_id="1")
-    await step("record", lambda tx: record_delivery(tx, connector, delivery.id, sent, deduplicates=False))
+    async def say(text: str) -> None:
+        message = inbound(text, source=dm())
+        await step("accept", lambda tx: accept_message(tx, message, settings=stage.settings, ids=stage.ids))
+
+    async def begin() -> BegunTurn:
+        begun = await step("begin", lambda tx: begin_turn(tx, holder="one"))
+        assert begun is not None
+        return begun
+
+    async def finish(begun: BegunTurn) -> None:
+        reply = Reply(message=text_message("assistant", "yes"))
+        await step(
+            "finish",
+            lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=stage.ids),
+        )
+
+    async def deliver() -> None:
+        [delivery] = await step("claim", lambda tx: claim_deliveries(tx, connector))
+        sent = Sent(message_id=str(delivery.id))
+        await step("record", lambda tx: record_delivery(tx, connector, delivery.id, sent, deduplicates=False))
+
+    await say("hello")
+    first = await begin()
+    await say("are you there?")
+    await finish(first)
+    await finish(await begin())
+    await deliver()
+    await deliver()
     assert steps == [
         ("accept", {"turns"}),
         ("begin", set()),
+        ("accept", {"turns"}),
         ("finish", {"turns", "deliveries"}),
+        ("begin", set()),
+        # Nobody waits for an answer any more.
+        ("finish", {"deliveries"}),
         ("claim", set()),
         ("record", {"deliveries"}),
+        ("claim", set()),
+        # Nothing more is to be said there.
+        ("record", set()),
     ]

@@ -128,7 +128,7 @@ class Dispatcher:
 
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
         if len(self._sending) >= AT_ONCE_MAX:
-            # There was no room, so what was due may have been left alone; else its last commit has rung.
+            # There was no room, so what was due may have been left alone; for its own address its last commit has rung.
             self._bell.ring()
         del self._sending[delivery_id]
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -147,7 +147,7 @@ class TurnLoop:
 
     def _ended(self, turn_id: TurnId) -> None:
         if not self._room:
-            # There was none, so what was ready may have been left alone; else its last commit has rung.
+            # There was none, so what was ready may have been left alone; for its own session its last commit has rung.
             self._bell.ring()
         running = self._running.pop(turn_id)
         if not running.task.cancelled() and (error := running.task.exception()) is not None:

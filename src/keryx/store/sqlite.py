@@ -4,6 +4,7 @@ One thread writes messages, one the index, a few read, and one looks for other p
 Nothing else in the process may open the files: closing a foreign descriptor would drop SQLite's locks.
 """
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -155,10 +156,8 @@ class SqliteDatabase(Database):
         self._watch_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)
         _set_up(self._watch_connection)
         self._index_connection = self._open_index()
-        self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._note)
-        self._index_writer = Writer(
-            self._index_connection, self._pace, name="keryx-index", on_commit=lambda: None
-        )
+        self._writer = Writer(connection, self._pace, name="keryx-writer", on_commit=self._count)
+        self._index_writer = Writer(self._index_connection, self._pace, name="keryx-index")
         self._readers = Threads(READERS, name="keryx-reader", moment_seconds=READ_MOMENT_SECONDS)
         self._watcher = threading.Thread(target=self._watch, name="keryx-watcher", daemon=True)
         self._watcher.start()
@@ -207,9 +206,10 @@ class SqliteDatabase(Database):
         result: T = await self._writer.run(lambda: work(SqliteTx(connection, statements, clock, hook=hook)))
         return result
 
-    def _note(self) -> None:
-        self._changes.note(self._wakes)
+    def _count(self) -> Sequence[asyncio.Future[None]]:
+        woken = self._changes.count(self._wakes)
         self._wakes.clear()
+        return woken
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` on the index's own thread; an index found damaged is begun anew, and ``work`` run once more."""

@@ -7,7 +7,7 @@ so that it takes back only what it did itself. Nobody learns of success before t
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,7 +15,7 @@ import apsw
 
 from keryx.clock import SECOND, Clock, Micros
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
-from keryx.store.waiting import Outcome, Pending, carried, closed, tell, wake
+from keryx.store.waiting import Pending, carried, closed, wake_all
 
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
@@ -51,8 +51,14 @@ class Writer:
     """Owns a writing connection and the thread it lives on."""
 
     def __init__(
-        self, connection: apsw.Connection, clock: Clock, *, name: str, on_commit: Callable[[], None]
+        self,
+        connection: apsw.Connection,
+        clock: Clock,
+        *,
+        name: str,
+        on_commit: Callable[[], Sequence[asyncio.Future[None]]] = tuple,
     ) -> None:
+        """Start the thread; ``on_commit`` returns who else is to be woken with those whose jobs are done."""
         self._connection = connection
         self._log_pages = 0
         self._clock = clock
@@ -137,8 +143,6 @@ class Writer:
                 continue
             job = self._jobs.popleft()
             batch = self._run_alone(job) if job.alone else self._commit_together(job)
-            # First, so that whoever was told of a commit finds it counted.
-            self._on_commit()
             self._end(batch)
             self._empty_log()
             self._be_fair()
@@ -247,15 +251,13 @@ class Writer:
             self._connection.execute("ROLLBACK")
 
     def _end(self, batch: list[Job]) -> None:
+        # Counted first, so that whoever is told of a commit finds it counted.
+        sleepers = list(self._on_commit())
         with self._lock:
             self._under_way -= len(batch)
-        sleepers: dict[asyncio.AbstractEventLoop, list[Outcome[None]]] = {}
-        for job in batch:
-            outcome = job.end()
-            if outcome is not None:
-                sleepers.setdefault(outcome.get_loop(), []).append(outcome)
-        for loop, outcomes in sleepers.items():
-            tell(loop, wake, outcomes)
+        ended = (job.end() for job in batch)
+        sleepers += (outcome for outcome in ended if outcome is not None)
+        wake_all(sleepers)
 
     def _empty_log(self) -> None:
         """Copy a log that has grown into the file, so that it begins anew: after the answers, and by the writer itself.

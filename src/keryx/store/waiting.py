@@ -5,7 +5,7 @@ Everything here may be used from several event loops at once.
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
@@ -55,6 +55,15 @@ def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value
     except RuntimeError:
         # That is how asyncio says that the loop was closed.
         return
+
+
+def wake_all(sleepers: Iterable[asyncio.Future[None]]) -> None:
+    """Let go on whoever still waits, each in its own loop, from any thread; a loop is told once: that costs a round."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for future in sleepers:
+        by_loop.setdefault(future.get_loop(), []).append(future)
+    for loop, futures in by_loop.items():
+        tell(loop, wake, futures)
 
 
 def wake(futures: Sequence[asyncio.Future[None]]) -> None:
@@ -200,7 +209,10 @@ class Changes:
 
     def note(self, wakes: Collection[Topic] = TOPICS) -> None:
         """Say that there was a commit, and what there may be to do by it; any thread may."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+        wake_all(self.count(wakes))
+
+    def count(self, wakes: Collection[Topic]) -> "list[asyncio.Future[None]]":
+        """Count a commit, and return whom the caller is to wake, who may have others to wake with them."""
         with self._lock:
             self._number += 1
             for topic in wakes:
@@ -208,10 +220,7 @@ class Changes:
             woken = [future for future, topic in self._waiting.items() if topic is None or topic in wakes]
             for future in woken:
                 del self._waiting[future]
-        for future in woken:
-            by_loop.setdefault(future.get_loop(), []).append(future)
-        for loop, futures in by_loop.items():
-            tell(loop, wake, futures)
+        return woken
 
     async def wait(self, since: int, timeout_seconds: float, *, topic: Topic | None = None) -> bool:
         """Wait for a commit after number ``since`` (about a ``topic``), at most so long; say whether there was one."""

@@ -44,6 +44,11 @@ SELECT
 FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command'
 ORDER BY id
 
+-- name: inbox.find_next
+-- wakes: turns
+-- Whether anything waits in a session that its next turn may answer, now or later.
+SELECT 1 FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command' LIMIT 1
+
 -- name: inbox.list_commands
 -- Commands that wait for an answer, oldest first; in the order of the index on what is ready, or every item is read.
 SELECT

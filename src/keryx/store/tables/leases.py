@@ -37,6 +37,8 @@ def release_lease(tx: Tx, lease: Lease) -> None:
     released = tx.run("leases.release", session_id=lease.session_id, holder=lease.holder, epoch=lease.epoch)
     if not released:
         raise lost(lease)
+    # The loop is woken by this only if it finds something: most conversations wait for the person.
+    tx.row("inbox.find_next", session_id=lease.session_id)
 
 
 def break_lease(tx: Tx, session_id: SessionId) -> None:

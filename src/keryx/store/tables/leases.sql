@@ -21,7 +21,6 @@ WHERE id = :session_id AND lease_holder = :holder AND lease_epoch = :epoch
 RETURNING lease_epoch
 
 -- name: leases.release
--- wakes: turns
 -- The epoch stays, so that it rises for the next holder.
 UPDATE sessions SET lease_expires_at = 0
 WHERE id = :session_id AND lease_holder = :holder AND lease_epoch = :epoch

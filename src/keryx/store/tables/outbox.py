@@ -189,6 +189,8 @@ def record(tx: Tx, attempt: Delivery, after: NextDelivery) -> bool:
         maybe_repeated=int(after.maybe_repeated),
         error=clean_text(after.reason),
     )
+    # Wakes the loop only if it finds something.
+    tx.row("outbox.find_next", address=attempt.address)
     return changed == 1
 
 

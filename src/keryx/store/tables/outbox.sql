@@ -118,7 +118,6 @@ ORDER BY o.platform, o.account, o.id
 LIMIT :limit
 
 -- name: outbox.record
--- wakes: deliveries
 -- What an attempt made of it, by the word of whoever made the attempt.
 UPDATE outbox SET
     state = :state,
@@ -131,6 +130,11 @@ UPDATE outbox SET
     claim_epoch = NULL,
     ended_at = CASE WHEN :state = 'ready' THEN NULL ELSE CAST(:now AS BIGINT) END
 WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_epoch = :epoch
+
+-- name: outbox.find_next
+-- wakes: deliveries
+-- Whether more is to be said at an address, now or later.
+SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL LIMIT 1
 
 -- name: outbox.count_unsettled
 -- How many messages of a platform are to be sent, or on their way.

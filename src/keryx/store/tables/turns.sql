@@ -116,7 +116,6 @@ UPDATE turns SET origin = :to_origin
 WHERE session_id = :session_id AND state IN ('running', 'waiting') AND origin = :origin
 
 -- name: turns.end
--- wakes: turns
 -- The turn is over for good.
 UPDATE turns SET state = :state, reason = :reason, ended_at = :now
 WHERE id = :turn_id AND state IN ('running', 'waiting')
