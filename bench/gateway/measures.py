@@ -7,8 +7,9 @@ machine falls on all of them; figures are medians of the rounds.
 import asyncio
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bench.environments import title
 from bench.gateway import serving
 from bench.gateway.load import Burst, Latencies, Place, Rate, accept, burst, converse, offer
 from bench.gateway.raw import WRITES_PER_TURN, commit_turns
@@ -207,46 +208,55 @@ def measure_crowd(run: GatewayRun) -> list[Row]:
 
 
 def measure_start(run: GatewayRun) -> list[Row]:
-    """``keryx serve`` to its ready line and its open port, on an empty store and on a full one in turn."""
+    """``keryx serve`` to its ready line and its open port, on empty stores and on full ones in turn."""
     full = run.sizes.sessions
-    places = {sessions: run.stores.make("sqlite", sessions=sessions) for sessions in (0, full)}
-    seconds: dict[int, list[float]] = {sessions: [] for sessions in places}
+    places = [
+        (run.stores.make(kind, sessions=sessions), sessions)
+        for kind in run.stores.kinds
+        for sessions in (0, full)
+    ]
+    seconds: dict[int, dict[str, list[float]]] = {0: {}, full: {}}
     # The first start makes the store, and warms the files.
     for number in range(run.sizes.starts + 1):
-        for sessions, place in places.items():
+        for place, sessions in places:
             with serving.serve(place) as served:
                 if number:
-                    seconds[sessions].append(served.seconds)
-    for place in places.values():
+                    seconds[sessions].setdefault(kind_of(place), []).append(served.seconds)
+    for place, _ in places:
         run.stores.drop(place)
-    empty, filled = statistics.median(seconds[0]), statistics.median(seconds[full])
-    return [
-        _row("serve to ready, no sessions", "seconds", {"sqlite": seconds[0]}),
-        _row(
-            f"serve to ready, {full:,} sessions",
-            "seconds",
-            {"sqlite": seconds[full]},
-            below(START_SECONDS, "seconds", filled),
-            at_most(START_RATIO, "no sessions", filled, empty),
-        ),
+    empty = _row("serve to ready, no sessions", "seconds", seconds[0])
+    filled = _row(f"serve to ready, {full:,} sessions", "seconds", seconds[full])
+    checks = [
+        _on(kind, check)
+        for kind in run.stores.kinds
+        for check in (
+            below(START_SECONDS, "seconds", filled.figures[kind]),
+            at_most(START_RATIO, "no sessions", filled.figures[kind], empty.figures[kind]),
+        )
     ]
+    return [empty, replace(filled, checks=tuple(checks))]
 
 
 def measure_memory(run: GatewayRun) -> list[Row]:
     """What an idle ``keryx serve`` holds, and how much more after many chats were answered."""
     chats = run.sizes.idle_chats
-    before, after = asyncio.run(_memory_before_and_after(run.stores.make("sqlite"), chats=chats))
-    more = after.rss - before.rss
-    run.notes.append(
-        f"PSS of serve: {before.pss / 1e6:.0f} MB idle, {after.pss / 1e6:.0f} MB after {chats:,} chats"
-    )
+    idle: dict[str, list[float]] = {}
+    more: dict[str, list[float]] = {}
+
+    def work(place: Place) -> None:
+        before, after = asyncio.run(_memory_before_and_after(place, chats=chats))
+        kind = kind_of(place)
+        idle[kind], more[kind] = [before.rss], [after.rss - before.rss]
+        run.notes.append(
+            f"PSS of serve on {kind}: {before.pss / 1e6:.0f} MB idle, {after.pss / 1e6:.0f} MB after {chats:,} chats"
+        )
+
+    for kind in run.stores.kinds:
+        run.on(kind, work)
     return [
-        _row("serve, idle: RSS", "bytes", {"sqlite": [before.rss]}, below(IDLE_BYTES, "bytes", before.rss)),
+        _row("serve, idle: RSS", "bytes", idle, *_each_below(IDLE_BYTES, "bytes", idle)),
         _row(
-            f"serve, {chats:,} idle live chats add",
-            "bytes",
-            {"sqlite": [more]},
-            below(CHATS_BYTES, "bytes", more),
+            f"serve, {chats:,} idle live chats add", "bytes", more, *_each_below(CHATS_BYTES, "bytes", more)
         ),
     ]
 
@@ -267,11 +277,25 @@ async def _memory_before_and_after(place: Place, *, chats: int) -> tuple[serving
 
 def measure_print(run: GatewayRun) -> list[Row]:
     """``keryx --print hello``, after one that warms the files."""
-    place = run.stores.make("sqlite")
-    seconds = [serving.print_hello(place) for _ in range(run.sizes.starts + 1)][1:]
-    run.stores.drop(place)
-    check = below(PRINT_SECONDS, "seconds", statistics.median(seconds))
-    return [_row("keryx --print hello, warm", "seconds", {"sqlite": seconds}, check)]
+    seconds: dict[str, list[float]] = {}
+
+    def work(place: Place) -> None:
+        seconds[kind_of(place)] = [serving.print_hello(place) for _ in range(run.sizes.starts + 1)][1:]
+
+    for kind in run.stores.kinds:
+        run.on(kind, work)
+    checks = _each_below(PRINT_SECONDS, "seconds", seconds)
+    return [_row("keryx --print hello, warm", "seconds", seconds, *checks)]
+
+
+def _each_below(bound: float, unit: Unit, values: dict[str, list[float]]) -> list[Check]:
+    """Hold the median on each database to the same bound."""
+    return [_on(kind, below(bound, unit, statistics.median(some))) for kind, some in values.items()]
+
+
+def _on(kind: str, check: Check) -> Check:
+    """Say in a target of which database it is."""
+    return replace(check, target=f"{check.target}, {title(kind)}")
 
 
 def _row(measure: str, unit: Unit, values: dict[str, list[float]], *checks: Check) -> Row:
