@@ -4,17 +4,20 @@ import asyncio
 import threading
 from collections.abc import Callable
 from itertools import count
+from random import Random
+from string import ascii_letters
 
 import pytest
 
 from keryx.clock import SystemClock
 from keryx.domain.lease import LEASE_TIME
-from keryx.errors import NotFound, StoreError, StoreUnavailable
+from keryx.errors import InvalidValue, NotFound, StoreError, StoreUnavailable
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx, Tx
 from keryx.store.opening import open_database
 from keryx.store.tables import feed, people
 from keryx.testing.clock import FakeClock
+from tests.conformance.stage import statement
 from tests.conformance.talk import Talk
 
 LOOK_SECONDS = 0.1
@@ -354,6 +357,29 @@ async def test_many_rows_are_written_by_one_statement(database: Database) -> Non
 async def test_a_statement_that_the_database_refuses_says_so(database: Database) -> None:
     with pytest.raises(StoreError, match="refused a statement"):
         await database.write(lambda tx: tx.row("people.add", name="x", role="emperor"))
+
+
+async def test_a_value_that_no_database_can_hold_is_told_at_once_and_nothing_is_written(
+    database: Database,
+) -> None:
+    sizes = {"sqlite": "SELECT zeroblob(2147483647)", "postgres": "SELECT CAST('a size' AS BIGINT)"}
+
+    def add_one_and_ask(tx: Tx) -> None:
+        tx.run("people.ensure_audience", key="a")
+        tx.row("test.size")
+
+    with statement("test.size", sizes[database.dialect]), pytest.raises(InvalidValue, match="cannot hold"):
+        await database.write(add_one_and_ask)
+    assert await database.read(lambda tx: tx.row("people.find_audience", key="a")) is None
+
+
+async def test_a_text_that_an_index_cannot_hold_is_not_tried_again(postgres_url: str) -> None:
+    database = open_database(postgres_url)
+    # Random, because PostgreSQL would press what repeats itself until it fits.
+    key = "".join(Random(7).choices(ascii_letters, k=9_000))
+    with pytest.raises(InvalidValue, match="cannot hold"):
+        await database.write(lambda tx: tx.run("people.ensure_audience", key=key))
+    await database.close()
 
 
 async def test_errors_of_ours_come_through_as_they_are(database: Database) -> None:

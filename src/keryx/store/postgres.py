@@ -13,7 +13,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from keryx.clock import SECOND, Clock, Micros, SystemClock
-from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
+from keryx.errors import InvalidValue, StoreCorrupt, StoreError, StoreUnavailable, StoreUnsafe
 from keryx.store.database import Contended, Database, Hook, ReadTx, Row, T, Tx, noting
 from keryx.store.migrate import migrate_postgres, search_schema, search_tables
 from keryx.store.statements import Statement, Topic, load
@@ -47,6 +47,8 @@ _NEWEST = """SELECT sum(id), count(*) FILTER (WHERE xid < pg_snapshot_xmin(pg_cu
     FROM (SELECT xid, id FROM feed ORDER BY xid DESC, id DESC LIMIT 100) AS newest"""
 _RETRIED = (psycopg.OperationalError, psycopg.InterfaceError, Contended)
 """Lost connections, deadlocks and serialization failures are operational errors; so is a server that starts up."""
+_UNFIT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded)
+"""The limits count as operational errors, too, but no second attempt makes a value shorter."""
 
 Connection = psycopg.Connection[Row]
 
@@ -259,6 +261,8 @@ class PostgresDatabase(Database):
                 raise StoreUnavailable(
                     "The PostgreSQL server does not answer; nothing was written. Try again."
                 ) from error
+            except _UNFIT as error:
+                raise InvalidValue(f"The database cannot hold or read this value: {error}") from error
             except _RETRIED as error:
                 failure = error
             except psycopg.Error as error:

@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from keryx.clock import SECOND, Clock, Micros
-from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
+from keryx.errors import InvalidValue, KeryxError, StoreCorrupt, StoreError, StoreUnavailable
 from keryx.store.waiting import Pending, carried, closed, wake_all
 
 BATCH_MAX = 64
@@ -290,10 +290,13 @@ def translate(error: BaseException) -> BaseException:
     """Turn a driver's error into ours; leave every other error as it is, as far as a task can be given it."""
     if not isinstance(error, apsw.Error):
         return carried(error)
-    if isinstance(
+    ours: KeryxError
+    if isinstance(error, apsw.TooBigError):
+        ours = InvalidValue(f"The database cannot hold or read this value: {error}")
+    elif isinstance(
         error, apsw.FullError | apsw.IOError | apsw.BusyError | apsw.CantOpenError | apsw.ReadOnlyError
     ):
-        ours: StoreError = StoreUnavailable(
+        ours = StoreUnavailable(
             f"The store could not be read or written ({error}); nothing of this was stored. "
             "See that the disk has space and the file may be written, then try again."
         )
