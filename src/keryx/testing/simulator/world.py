@@ -5,26 +5,23 @@ something happens there; without a plan nothing does. Who dies is started again 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import field
 from random import Random
 from typing import Final, Literal, NamedTuple, get_args
 
 from keryx.clock import HOUR, SECOND, Micros
 from keryx.config import Settings
-from keryx.domain.access import Refused
-from keryx.domain.outbox import Outcome
 from keryx.domain.toolset import ALL, ToolsetSettings
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
-from keryx.gateway.dispatch import GROWING
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
-from keryx.platforms.adapter import Outgoing, TextPiece, Update
 from keryx.store.database import Database, T, Tx
 from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
-from keryx.testing.platform import FakeAdapter, FakePlatform
+from keryx.testing.platform import FakePlatform
+from keryx.testing.simulator.adapter import PlacedAdapter
 from keryx.testing.simulator.loop import Process, VirtualLoop, outside
 from keryx.testing.simulator.script import Effects, ScriptedAgent
 from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, done_at_once
@@ -333,44 +330,6 @@ class World:
             for task in rest:
                 task.cancel()
             await asyncio.wait(rest, timeout=1.0)
-
-
-class PlacedAdapter(FakeAdapter):
-    """A connection to the fake platform at whose calls things happen."""
-
-    def __init__(self, service: FakePlatform, process: Process, world: World) -> None:
-        super().__init__(service)
-        self._process = process
-        self._world = world
-
-    async def receive(self) -> AsyncGenerator[Update, None]:
-        """Yield what arrives."""
-        async for update in super().receive():
-            await self._world.before(self._process, "receive")
-            yield update
-
-    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
-        """Let the platform forget it."""
-        await self._world.before(self._process, "acknowledge")
-        await super().acknowledge(update, refused=refused)
-        await self._world.after(self._process, "acknowledge")
-
-    async def send(self, outgoing: Outgoing) -> Outcome:
-        """Show a message."""
-        self._world.note_sender(self._process)
-        await self._world.before(self._process, "send")
-        outcome = await super().send(outgoing)
-        await self._world.after(self._process, "send")
-        return outcome
-
-    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
-        """Change a message."""
-        if isinstance(outgoing.piece, TextPiece) and outgoing.piece.text.endswith(GROWING):
-            self._world.note_sender(self._process)
-        await self._world.before(self._process, "edit")
-        outcome = await super().edit(outgoing, message_id=message_id)
-        await self._world.after(self._process, "edit")
-        return outcome
 
 
 def _fault(what: str) -> Exception:
