@@ -213,15 +213,21 @@ def _branch(
     session_id = SessionId(session.id)
     no = session.last_branch_no + 1
     branches.add_branch(tx, branch_at(shown, point, session_id=session_id, no=no, reason=reason))
-    return _show(tx, session_id, branches.list_branches(tx, session_id), no)
+    retried = point if reason == "retry" else None
+    return _show(tx, session_id, branches.list_branches(tx, session_id), no, retried=retried)
 
 
-def _show(tx: Tx, session_id: SessionId, known: Sequence[Branch], no: int) -> Branched:
+def _show(
+    tx: Tx, session_id: SessionId, known: Sequence[Branch], no: int, *, retried: int | None = None
+) -> Branched:
+    """Show a branch; what was to run on another one is cancelled, but for what answers the message ``retried``."""
     shown = path(known, session_id=session_id, no=no)
     count = paths.count_path(tx, shown)
     branches.activate(tx, session_id=session_id, no=no, message_count=count)
     for item in inbox.list_ready(tx, session_id):
-        if item.seq is not None and not paths.is_on_path(tx, shown, item.seq):
+        # A message may be on many branches, but it is to be answered again on the one where the answer was taken back.
+        is_elsewhere = item.is_rerun and item.seq != retried
+        if item.seq is not None and (is_elsewhere or not paths.is_on_path(tx, shown, item.seq)):
             inbox.finish(tx, item.id, fate="cancelled", note=TAKEN_BACK)
             feed.add_event(tx, session_id, "inbox", item.id)
     feed.add_event(tx, session_id, "branch", no)
