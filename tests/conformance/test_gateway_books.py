@@ -18,6 +18,8 @@ from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.transactions.answer_command import answer_command
 from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.branch_session import undo
+from keryx.transactions.cancel_item import cancel_item
 from keryx.transactions.decide_approval import decide_approval
 from keryx.transactions.deliveries import (
     Connector,
@@ -121,6 +123,27 @@ async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, 
     await stage.finish(other, "the answer")
     (reply,) = await due(stage, connector)
     assert (reply.id, reply.platform_message_id) == (preview.id, "77")
+
+
+@pytest.mark.parametrize("how", ["undo", "cancel"])
+async def test_what_was_shown_of_a_lost_turn_ends_with_the_message_it_was_to_answer(
+    stage: Stage, connector: Connector, how: str
+) -> None:
+    turn = await begun(stage)
+    [item] = turn.answers
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: hand_back_turn(tx, turn.lease, turn_id=turn.turn_id))
+    if how == "undo":
+        person_id = item.person_id
+        assert person_id is not None
+        await stage.do(lambda tx: undo(tx, turn.lease.session_id, person_id=person_id))
+    else:
+        await stage.do(lambda tx: cancel_item(tx, item.id, holder="ana"))
+    (last,) = await due(stage, connector)
+    assert (last.id, last.platform_message_id) == (preview.id, "77")
+    assert text_of(last.parts) == {"undo": "(taken back)", "cancel": "(stopped)"}[how]
 
 
 async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, connector: Connector) -> None:

@@ -30,11 +30,14 @@ from keryx.store.database import Tx
 from keryx.store.tables import branches, feed, inbox, messages, paths, sessions
 from keryx.transactions.append_message import append_message
 from keryx.transactions.idle_session import lock_idle
+from keryx.transactions.preview import end_previews
 from keryx.values import dataclass
 
 TAIL = 64
 """How many messages are read to find where the last turns began; doubled until they are found."""
 TAKEN_BACK = "the message was taken back"
+PREVIEW_TAKEN_BACK = "(taken back)"
+"""What becomes of an answer that was seen growing, and whose message was taken back before it was whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +233,7 @@ def _show(
         if item.seq is not None and (is_elsewhere or not paths.is_on_path(tx, shown, item.seq)):
             inbox.finish(tx, item.id, fate="cancelled", note=TAKEN_BACK)
             feed.add_event(tx, session_id, "inbox", item.id)
+            end_previews(tx, session_id, PREVIEW_TAKEN_BACK)
     feed.add_event(tx, session_id, "branch", no)
     return Branched(branch_no=no, message_count=count)
 

@@ -134,6 +134,11 @@ def adopt_held(tx: Tx, *, session_id: str, turn_id: int) -> None:
     tx.run("outbox.adopt_held", session_id=session_id, turn_id=turn_id)
 
 
+def list_held_turns(tx: ReadTx, session_id: str) -> list[int]:
+    """Return the turns of a session whose previews have not become their replies."""
+    return [turn_id for (turn_id,) in tx.rows("outbox.list_held_turns", session_id=session_id)]
+
+
 def release_held(tx: Tx, turn_id: int, parts: tuple[Part, ...]) -> None:
     """Let what a turn showed so far stay as ``parts``; what was never shown goes."""
     tx.run("outbox.drop_held", turn_id=turn_id)

@@ -53,6 +53,10 @@ WHERE id = :outbox_id AND platform_message_id IS NULL AND state = 'ready'
 -- What lost turns of the session showed so far is the preview of this turn now.
 UPDATE outbox SET turn_id = :turn_id WHERE session_id = :session_id AND held_at IS NOT NULL AND turn_id <> :turn_id
 
+-- name: outbox.list_held_turns
+-- The turns of a session that showed what they would say, and have not ended it.
+SELECT DISTINCT turn_id FROM outbox WHERE session_id = :session_id AND held_at IS NOT NULL ORDER BY turn_id
+
 -- name: outbox.release_held
 -- wakes: deliveries
 -- The turn says nothing more: what it showed so far stays, in this form.
