@@ -90,6 +90,8 @@ class ItemFate(NamedTuple):
     kind: InboxKind
     fate: Fate | None
     session_id: str
+    turn_id: int | None
+    """The last turn that had it."""
 
 
 class KnownItem(NamedTuple):

@@ -53,6 +53,17 @@ class Delivery(NamedTuple):
         return decode_parts(self.body)
 
 
+class DeliveryFate(NamedTuple):
+    """What became of one delivery so far."""
+
+    id: int
+    turn_id: int | None
+    kind: DeliveryKind
+    state: DeliveryState
+    chat_id: str
+    idempotency_key: str
+
+
 class NewDelivery(TypedDict, total=False):
     """What ``add_delivery`` is told."""
 
@@ -209,6 +220,12 @@ def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     assert row is not None
     count: int = row[0]
     return count
+
+
+def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[DeliveryFate]:
+    """Return what was to be said on a platform after a delivery, oldest first."""
+    rows = tx.rows("outbox.list_fates", platform=platform, after=after, limit=limit)
+    return [DeliveryFate._make(row) for row in rows]
 
 
 def end_unsent(tx: Tx, address: Address, *, error: str) -> list[tuple[int, str | None]]:

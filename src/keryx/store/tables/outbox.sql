@@ -144,6 +144,12 @@ SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') 
 -- How many messages of a platform are to be sent, or on their way.
 SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 'sending')
 
+-- name: outbox.list_fates
+-- What became of everything that was to be said on a platform, oldest first.
+SELECT id, turn_id, kind, state, chat_id, idempotency_key FROM outbox
+WHERE platform = :platform AND id > :after
+ORDER BY id LIMIT :limit
+
 -- name: outbox.find_of_key
 -- Whether a turn has something to say under a key.
 SELECT 1 FROM outbox WHERE turn_id = :turn_id AND idempotency_key = :idempotency_key LIMIT 1

@@ -24,8 +24,8 @@ class Stage(Protocol):
     async def after(self, process: Process, what: str) -> None:
         """Let it die or freeze after one, before it learns what came of it."""
 
-    def note_sender(self, process: Process) -> None:
-        """See that who begins to send has the account."""
+    def note_sender(self, process: Process, outgoing: Outgoing) -> None:
+        """See that who begins to send may do so now."""
 
 
 class PlacedAdapter(FakeAdapter):
@@ -52,7 +52,7 @@ class PlacedAdapter(FakeAdapter):
 
     async def send(self, outgoing: Outgoing) -> Outcome:
         """Show a message."""
-        self._world.note_sender(self._process)
+        self._world.note_sender(self._process, outgoing)
         self._note_hurry(outgoing)
         await self._world.before(self._process, "send")
         outcome = await super().send(outgoing)
@@ -63,7 +63,7 @@ class PlacedAdapter(FakeAdapter):
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
         """Change a message."""
         if is_growing(outgoing):
-            self._world.note_sender(self._process)
+            self._world.note_sender(self._process, outgoing)
         self._note_hurry(outgoing)
         await self._world.before(self._process, "edit")
         outcome = await super().edit(outgoing, message_id=message_id)
