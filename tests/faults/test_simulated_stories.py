@@ -1,8 +1,10 @@
 """Stories that random histories told first: each is played in a simulated world, and every promise is judged."""
 
-from keryx.platforms.adapter import Outgoing
+from keryx.gateway.dispatch import GROWING
+from keryx.platforms.adapter import Outgoing, TextPiece
 from keryx.testing.platform import Trouble
 from keryx.testing.simulator.books import Saying
+from keryx.testing.simulator.script import numbers_in
 from keryx.testing.simulator.theatre import Story, Theatre
 from keryx.testing.simulator.world import World
 
@@ -35,3 +37,35 @@ def test_a_connection_that_is_made_again_is_no_reason_to_speak_before_the_platfo
 
     assert breaches(story) == []
     assert len(asked) > 1
+
+
+def test_an_answer_that_grew_where_it_was_first_asked_is_said_there_once() -> None:
+    sayings: list[Saying] = []
+    ana, desk = frozenset({"ana"}), frozenset({"desk"})
+
+    async def story(world: World) -> list[Saying]:
+        def say(text: str, chat: str) -> None:
+            said = world.platform.say(text, chat=chat)
+            beside = desk if chat == "ana" else ana
+            sayings.extend(
+                Saying(number=number, chat=chat, ref=said.ref, beside=beside) for number in numbers_in(text)
+            )
+
+        def go_on(outgoing: Outgoing) -> None:
+            piece = outgoing.piece
+            assert isinstance(piece, TextPiece)
+            if piece.text == "Answer to #1":
+                say("/attach 1", "ana")
+            elif "now part of" in piece.text:
+                say("#2 slow broken", "ana")
+            elif piece.text.endswith(GROWING) and len(sayings) == 2:
+                say("!steer #3", "desk")
+
+        world.let_in("ana")
+        world.platform.before_send = go_on
+        world.start("node")
+        say("#1", "desk")
+        return sayings
+
+    assert breaches(story) == []
+    assert [saying.number for saying in sayings] == [1, 2, 3]
