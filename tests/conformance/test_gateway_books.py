@@ -34,7 +34,13 @@ from keryx.transactions.keep_malformed import keep_malformed
 from keryx.transactions.preview import open_preview, record_preview
 from keryx.transactions.record_step import ask_approval, record_calls, record_text
 from keryx.transactions.work_as_node import bury_node, enter_node, leave_node
-from keryx.views.fates import count_unsettled, list_fates
+from keryx.views.fates import (
+    count_unsettled,
+    list_deliveries,
+    list_ended,
+    list_fates,
+    next_probe_at,
+)
 from keryx.views.nodes import has_gateway, show_nodes
 from keryx.views.turn import audience_at, list_commands, list_speaking, list_stopping, said_so_far, show_turn
 from keryx.views.work import is_due, list_ready
@@ -428,3 +434,23 @@ async def test_what_became_of_everything_is_told_in_order(stage: Stage, connecto
         )
     assert await stage.look(lambda tx: count_unsettled(tx, platform="telegram")) == 2
     assert await stage.look(lambda tx: count_unsettled(tx, platform="matrix")) == 0
+    said = await stage.look(lambda tx: list_deliveries(tx, platform="telegram"))
+    assert [(each.kind, each.state, each.turn_id is not None) for each in said] == [
+        ("notice", "sent", False),
+        ("reply", "ready", True),
+        ("reply", "ready", True),
+    ]
+    ended = await stage.look(lambda tx: list_ended(tx, after=turn.turn_id))
+    assert [(each.state, each.origin) for each in ended] == [("finished", dm("ana"))]
+    assert [[source.chat_id for source in each.surfaces] for each in ended] == [[dm("ana").chat_id]]
+
+
+async def test_a_dead_address_says_when_it_is_tried_again(
+    stage: Stage, connector: Connector, clock: FakeClock
+) -> None:
+    await stage.finish(await begun(stage))
+    (reply,) = await due(stage, connector)
+    assert await stage.look(lambda tx: next_probe_at(tx, reply.to)) is None
+    gone = Rejected(reason="gone", dead_address=True)
+    await stage.do(lambda tx: record_delivery(tx, connector, reply.id, gone, deduplicates=False))
+    assert await stage.look(lambda tx: next_probe_at(tx, reply.to)) == clock.now() + HOUR
