@@ -8,6 +8,7 @@ from keryx.clock import DAY
 from keryx.domain.approval import AlreadyDecided, Decided, NotAsked, TooLate
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart, text_of
 from keryx.domain.person import Person
+from keryx.domain.session import SessionId
 from keryx.domain.source import LOCAL_CLI
 from keryx.errors import NotFound
 from keryx.ids import Ids
@@ -18,8 +19,10 @@ from keryx.store.tables.approvals import ApprovalRecord
 from keryx.testing.clock import FakeClock
 from keryx.transactions.begin_turn import begin_turn
 from keryx.transactions.decide_approval import decide_approval, expire_approvals
+from keryx.transactions.fail_turn import stop_session
 from keryx.transactions.open_session import open_session
 from keryx.transactions.record_step import ask_approval, record_calls
+from keryx.views.invariants import check_invariants
 
 
 async def asked(database: Database, ids: Ids) -> ApprovalRecord:
@@ -129,6 +132,22 @@ async def test_an_answer_to_a_turn_that_was_stopped_starts_nothing(database: Dat
     )
     assert isinstance(outcome, Decided)
     assert await answers(database, record) == []
+
+
+async def test_a_stop_right_behind_an_answer_leaves_nothing_that_begins_a_turn(
+    database: Database, ids: Ids
+) -> None:
+    record = await asked(database, ids)
+    await database.write(lambda tx: decide_approval(tx, record.id, "approved", person_id=record.person_id))
+    [item] = await answers(database, record)
+    session_id = SessionId(record.session_id)
+    assert await database.write(lambda tx: stop_session(tx, session_id, holder="me")) == "stopped"
+    assert await answers(database, record) == []
+    assert await database.write(lambda tx: begin_turn(tx, holder="me")) is None
+    ended = await database.read(lambda tx: inbox.find_item(tx, item.id))
+    assert ended is not None
+    assert (ended.fate, ended.turn_id) == ("cancelled", record.turn_id)
+    assert await database.read(check_invariants) == []
 
 
 async def test_a_question_nobody_asked_is_not_found(database: Database) -> None:

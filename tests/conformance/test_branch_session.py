@@ -25,7 +25,7 @@ from keryx.transactions.branch_session import (
     undo,
 )
 from keryx.transactions.cover_messages import Covered, Refused, Summary, cover, uncover
-from tests.conformance.talk import PHONE, Talk
+from tests.conformance.talk import FAMILY, PHONE, Talk
 
 
 @pytest.fixture
@@ -147,6 +147,41 @@ async def test_an_undo_cancels_the_retry_that_has_not_begun(talk: Talk) -> None:
     assert (item.fate, item.fate_note) == ("cancelled", "the message was taken back")
     await talk.answer(session_id, "reply")
     assert await talk.texts(session_id) == ["still to come", "reply"]
+
+
+async def test_a_redo_takes_back_the_retry_that_has_not_begun(talk: Talk) -> None:
+    session_id = await talk.session()
+    await talk.ask(session_id, "a", ref="1")
+    await talk.answer(session_id, "b")
+    rerun = Rerun(ids=talk.ids, source=LOCAL_CLI)
+    await talk.database.write(lambda tx: retry(tx, session_id, person_id=talk.owner.id, rerun=rerun))
+    await do_redo(talk, session_id)
+    assert await talk.texts(session_id) == ["a", "b"]
+    assert await talk.database.read(lambda tx: inbox.list_ready(tx, session_id)) == []
+
+
+async def test_what_is_to_be_answered_again_goes_before_what_somebody_else_has_said(talk: Talk) -> None:
+    session_id = await talk.session(source=FAMILY)
+    await talk.ask(session_id, "a", ref="1", source=FAMILY)
+    await talk.answer(session_id, "b")
+    ben = await talk.stranger()
+    await talk.database.write(
+        lambda tx: inbox.add_item(
+            tx,
+            session_id=session_id,
+            kind="message",
+            source=FAMILY,
+            ref="2",
+            parts=(TextPart(text="c"),),
+            person_id=ben.id,
+        )
+    )
+    rerun = Rerun(ids=talk.ids, source=FAMILY)
+    await talk.database.write(lambda tx: retry(tx, session_id, person_id=talk.owner.id, rerun=rerun))
+    await talk.answer(session_id, "b again")
+    await talk.answer(session_id, "d")
+    assert await talk.texts(session_id) == ["a", "b again", "c", "d"]
+    assert await talk.broken() == []
 
 
 async def test_retry_without_a_rerun_only_takes_the_answer_back(talk: Talk) -> None:

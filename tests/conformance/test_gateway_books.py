@@ -18,6 +18,8 @@ from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.transactions.answer_command import answer_command
 from keryx.transactions.begin_turn import BegunTurn
+from keryx.transactions.branch_session import undo
+from keryx.transactions.cancel_item import cancel_item
 from keryx.transactions.decide_approval import decide_approval
 from keryx.transactions.deliveries import (
     Connector,
@@ -32,7 +34,13 @@ from keryx.transactions.keep_malformed import keep_malformed
 from keryx.transactions.preview import open_preview, record_preview
 from keryx.transactions.record_step import ask_approval, record_calls, record_text
 from keryx.transactions.work_as_node import bury_node, enter_node, leave_node
-from keryx.views.fates import count_unsettled, list_fates
+from keryx.views.fates import (
+    count_unsettled,
+    list_deliveries,
+    list_ended,
+    list_fates,
+    next_probe_at,
+)
 from keryx.views.nodes import has_gateway, show_nodes
 from keryx.views.turn import audience_at, list_commands, list_speaking, list_stopping, said_so_far, show_turn
 from keryx.views.work import is_due, list_ready
@@ -121,6 +129,27 @@ async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, 
     await stage.finish(other, "the answer")
     (reply,) = await due(stage, connector)
     assert (reply.id, reply.platform_message_id) == (preview.id, "77")
+
+
+@pytest.mark.parametrize("how", ["undo", "cancel"])
+async def test_what_was_shown_of_a_lost_turn_ends_with_the_message_it_was_to_answer(
+    stage: Stage, connector: Connector, how: str
+) -> None:
+    turn = await begun(stage)
+    [item] = turn.answers
+    preview = await preview_of(stage, connector, turn)
+    assert preview is not None
+    await stage.do(lambda tx: record_preview(tx, connector, preview, Sent(message_id="77")))
+    await stage.do(lambda tx: hand_back_turn(tx, turn.lease, turn_id=turn.turn_id))
+    if how == "undo":
+        person_id = item.person_id
+        assert person_id is not None
+        await stage.do(lambda tx: undo(tx, turn.lease.session_id, person_id=person_id))
+    else:
+        await stage.do(lambda tx: cancel_item(tx, item.id, holder="ana"))
+    (last,) = await due(stage, connector)
+    assert (last.id, last.platform_message_id) == (preview.id, "77")
+    assert text_of(last.parts) == {"undo": "(taken back)", "cancel": "(stopped)"}[how]
 
 
 async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, connector: Connector) -> None:
@@ -405,3 +434,23 @@ async def test_what_became_of_everything_is_told_in_order(stage: Stage, connecto
         )
     assert await stage.look(lambda tx: count_unsettled(tx, platform="telegram")) == 2
     assert await stage.look(lambda tx: count_unsettled(tx, platform="matrix")) == 0
+    said = await stage.look(lambda tx: list_deliveries(tx, platform="telegram"))
+    assert [(each.kind, each.state, each.turn_id is not None) for each in said] == [
+        ("notice", "sent", False),
+        ("reply", "ready", True),
+        ("reply", "ready", True),
+    ]
+    ended = await stage.look(lambda tx: list_ended(tx, after=turn.turn_id))
+    assert [(each.state, each.origin) for each in ended] == [("finished", dm("ana"))]
+    assert [[source.chat_id for source in each.surfaces] for each in ended] == [[dm("ana").chat_id]]
+
+
+async def test_a_dead_address_says_when_it_is_tried_again(
+    stage: Stage, connector: Connector, clock: FakeClock
+) -> None:
+    await stage.finish(await begun(stage))
+    (reply,) = await due(stage, connector)
+    assert await stage.look(lambda tx: next_probe_at(tx, reply.to)) is None
+    gone = Rejected(reason="gone", dead_address=True)
+    await stage.do(lambda tx: record_delivery(tx, connector, reply.id, gone, deduplicates=False))
+    assert await stage.look(lambda tx: next_probe_at(tx, reply.to)) == clock.now() + HOUR

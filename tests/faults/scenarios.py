@@ -649,6 +649,7 @@ PARTS: frozenset[str] = frozenset(
         "manage_access.require_owner",
         "manage_memory.get_of_chat",
         "pair_stranger.redeem",
+        "preview.end_previews",
         "resume_session.list_audiences",
         "run_command.show_help",
         # The search index, which is disposable and has a writer and tests of its own.

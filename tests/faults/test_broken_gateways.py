@@ -1,7 +1,7 @@
 """Gateways broken on purpose: the simulator must catch each of them, or it is the simulator that is broken."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -11,18 +11,22 @@ import pytest
 from keryx.cli.torture import simulate
 from keryx.domain.inbox import Inbound
 from keryx.domain.lease import Lease
+from keryx.domain.outbox import DeliveryKind
+from keryx.domain.route import Address
 from keryx.domain.turn import TurnId
-from keryx.gateway import dispatch, hold, intake, supervisor
+from keryx.gateway import dispatch, hold, intake, limits, stage, supervisor
 from keryx.gateway.desk import Desk
 from keryx.platforms.adapter import Adapter, Malformed
 from keryx.store.database import Tx
 from keryx.store.statements import load
 from keryx.store.tables import turns
+from keryx.store.tables.sessions import SessionRecord
 from keryx.testing.simulator.crashes import MessagesWay, crash_everywhere
 from keryx.testing.simulator.history import run_histories
 from keryx.testing.simulator.theatre import Theatre
 from keryx.testing.simulator.world import How
-from keryx.transactions import close_steps
+from keryx.transactions import branch_session, close_steps, finish_turn
+from keryx.transactions.where_said import where_said
 from tests.conformance.stage import statement
 
 SEEDS = range(300)
@@ -91,6 +95,16 @@ async def take_everything_for_new(desk: Desk, adapter: Adapter, **_: object) -> 
         await adapter.acknowledge(update)
 
 
+def only_where_asked(
+    tx: Tx, turn: turns.Turn, *, to: Sequence[Address] | None = None
+) -> dict[Address, DeliveryKind]:
+    return dict(list(where_said(tx, turn, to=to).items())[:1])
+
+
+def no_branch(_tx: Tx, session: SessionRecord, *_: object, **__: object) -> branch_session.Branched:
+    return branch_session.Branched(branch_no=session.active_branch_no, message_count=session.message_count)
+
+
 def histories() -> Iterator[list[str]]:
     for _, breaches in run_histories(SEEDS):
         yield breaches
@@ -147,6 +161,32 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         crashes("freeze", gateways=1),
     ),
     "everything to one chat": (sql("outbox.add", ":account, :chat_id,", ":account, 'ana',"), histories),
+    "an attached surface left out": (
+        lambda: patched(finish_turn, "where_said", only_where_asked),
+        histories,
+    ),
+    "a copy nobody sends": (
+        sql("outbox.list_due", "o.state = 'ready' AND", "o.state = 'ready' AND o.kind <> 'copy' AND"),
+        histories,
+    ),
+    "a tool that asks nobody": (
+        lambda: patched(stage.TurnStage, "_effect", lambda *_: "once"),
+        histories,
+    ),
+    "a no that counts as yes": (
+        sql("approvals.decide", "SET state = :state", "SET state = REPLACE(:state, 'denied', 'approved')"),
+        histories,
+    ),
+    "a retry beside the old answer": (lambda: patched(branch_session, "_branch", no_branch), histories),
+    "a dead chat that is not remembered": (
+        sql("outbox.list_due", "a.probe_at > :now", "a.probe_at > :now + a.probe_at"),
+        histories,
+    ),
+    "a dead chat that holds up others": (
+        sql("outbox.list_due", "a.address = o.address", "a.platform = o.platform"),
+        histories,
+    ),
+    "a limit nobody heeds": (lambda: patched(limits.Limits, "left", lambda *_, **__: 0), histories),
     "no order at an address": (sql("outbox.list_due", "e.id < o.id", "e.id < o.id - 1000"), histories),
 }
 

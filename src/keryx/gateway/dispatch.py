@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from keryx.clock import SECOND, Clock, Micros
+from keryx.clock import SECOND, Micros
 from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Rejected, Sent, Unknown, retry_at
 from keryx.domain.part import TextPart
 from keryx.domain.route import Address
@@ -16,6 +16,7 @@ from keryx.domain.turn import TurnId
 from keryx.errors import NotFound
 from keryx.gateway.desk import Bell, Desk, endlessly
 from keryx.gateway.hold import Hold
+from keryx.gateway.limits import Limits
 from keryx.gateway.log import concerning, log_of
 from keryx.gateway.metrics import DeliveryOutcome
 from keryx.gateway.presence import show_typing
@@ -53,29 +54,11 @@ class _Showing:
     not_before: Micros = 0
 
 
-class _Limits:
-    """Until when the platform wants nothing more at an address, by its own word."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until: dict[str, Micros] = {}
-
-    def note(self, address: str, outcome: Outcome) -> None:
-        """Take the platform by its word."""
-        if isinstance(outcome, Rejected) and outcome.retry_after is not None:
-            now = self._clock.monotonic()
-            self._until = {each: until for each, until in self._until.items() if until > now}
-            self._until[address] = now + outcome.retry_after
-
-    def left(self, address: str) -> Micros:
-        """Return how long to wait yet."""
-        return max(0, self._until.get(address, 0) - self._clock.monotonic())
-
-
 class Dispatcher:
     """Sends what is due through one account, while its connector lease lasts."""
 
-    def __init__(self, desk: Desk, adapter: Adapter, hold: Hold) -> None:
+    def __init__(self, desk: Desk, adapter: Adapter, hold: Hold, *, limits: Limits | None = None) -> None:
+        """Send under a hold; ``limits`` is what the platform has asked for before, under another one."""
         self._desk = desk
         self._adapter = adapter
         self._hold = hold
@@ -85,7 +68,7 @@ class Dispatcher:
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
         self._bell = Bell(desk, "deliveries")
         self._showing: dict[TurnId, _Showing] = {}
-        self._limits = _Limits(desk.clock)
+        self._limits = Limits() if limits is None else limits
 
     async def run(self) -> None:
         """Send until cancelled; what is on its way then is finished first."""
@@ -193,11 +176,11 @@ class Dispatcher:
         )
         if not self._hold.is_sure():
             return Rejected(reason=NOT_SURE)
-        if left := self._limits.left(delivery.address):
+        if left := self._limits.left(delivery.address, now=self._desk.clock.monotonic()):
             return Rejected(reason=LIMITED, retry_after=left)
         changes = delivery.platform_message_id if index == 0 else None
         outcome = await self._hand_over(outgoing, changes=changes, may_be_there=may_be_there)
-        self._limits.note(delivery.address, outcome)
+        self._limits.note(delivery.address, outcome, now=self._desk.clock.monotonic())
         return outcome
 
     async def _hand_over(self, outgoing: Outgoing, *, changes: str | None, may_be_there: bool) -> Outcome:
@@ -231,9 +214,10 @@ class Dispatcher:
         self._showing = {turn.id: self._showing.get(turn.id) or _Showing() for turn in speaking}
         for turn in speaking:
             showing = self._showing[turn.id]
-            if turn.origin is None or self._desk.clock.monotonic() < showing.not_before:
+            now = self._desk.clock.monotonic()
+            if turn.origin is None or now < showing.not_before:
                 continue
-            if self._limits.left(str(Address.of(turn.origin))):
+            if self._limits.left(str(Address.of(turn.origin)), now=now):
                 continue
             text = await self._desk.database.read(partial(said_so_far, turn_id=turn.id))
             if len(text) >= PREVIEW_MIN and text != showing.text:
@@ -269,14 +253,15 @@ class Dispatcher:
             )
             if preview.platform_message_id is None:
                 outcome = await self._adapter.send(outgoing)
+                self._limits.note(preview.address, outcome, now=self._desk.clock.monotonic())
                 await self._desk.insist(
                     lambda tx: record_preview(tx, connector, preview, outcome), what="a preview"
                 )
             else:
                 outcome = await self._adapter.edit(outgoing, message_id=preview.platform_message_id)
+                self._limits.note(preview.address, outcome, now=self._desk.clock.monotonic())
                 if not self._hold.is_sure():
                     await self._restore(outgoing, preview.id, message_id=preview.platform_message_id)
-            self._limits.note(preview.address, outcome)
             return outcome
         finally:
             self._busy.discard(preview.address)

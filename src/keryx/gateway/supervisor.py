@@ -25,6 +25,7 @@ from keryx.gateway.expiry import (
 )
 from keryx.gateway.hold import Hold, take_hold
 from keryx.gateway.intake import take_in
+from keryx.gateway.limits import Limits
 from keryx.gateway.log import log_of
 from keryx.gateway.metrics import Metrics, summary
 from keryx.gateway.node import give_sign
@@ -52,6 +53,7 @@ class Account:
     """An account this gateway works on, or waits for."""
 
     adapter: Adapter
+    limits: Limits = field(default_factory=Limits)
     trouble: str | None = "not connected yet"
     """Why it is not connected here, in words; None while it is."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -191,7 +193,7 @@ class Gateway:
 
         working = [
             asyncio.create_task(take_in(self._desk, adapter, opened=opened)),
-            asyncio.create_task(Dispatcher(self._desk, adapter, hold).run()),
+            asyncio.create_task(Dispatcher(self._desk, adapter, hold, limits=account.limits).run()),
             asyncio.create_task(self._renew(adapter, hold)),
         ]
         try:

@@ -57,6 +57,10 @@ class FakePlatform:
     acknowledged: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     """What it was told of authors who may not speak, by the refs of their messages."""
+    gone: set[str] = field(default_factory=set)
+    """Chats to which nothing can be sent now: their people blocked the account, or left."""
+    turned_away: list[Outgoing] = field(default_factory=list)
+    """What it was asked to show and never will, because the chat was gone."""
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
     """Asked before every send and edit: what goes wrong with it, if anything."""
     limit: Micros = 5 * SECOND
@@ -149,7 +153,9 @@ class FakePlatform:
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
         """Show a message, or change one."""
-        trouble = self.before_send(outgoing)
+        trouble = "dead" if outgoing.to.chat_id in self.gone else self.before_send(outgoing)
+        if trouble == "dead":
+            self.turned_away.append(outgoing)
         if trouble == "limit":
             return Rejected(reason="too many", retry_after=self.limit)
         if trouble is not None and trouble != "lose the receipt":

@@ -121,6 +121,8 @@ def _next_items(
         # What came in behind waits with it: answers keep the order of the questions.
         inbox.postpone(tx, session_id, ready_at=retry_at)
         return ()
+    # What stands in the transcript comes before what does not, so it is answered first, though asked for later.
+    ready = sorted(ready, key=lambda item: not item.is_rerun)
     claim = claimable([item.waiting for item in ready], now=tx.now)
     if not claim.items:
         if claim.wait_until is not None:

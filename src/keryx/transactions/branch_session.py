@@ -30,11 +30,14 @@ from keryx.store.database import Tx
 from keryx.store.tables import branches, feed, inbox, messages, paths, sessions
 from keryx.transactions.append_message import append_message
 from keryx.transactions.idle_session import lock_idle
+from keryx.transactions.preview import end_previews
 from keryx.values import dataclass
 
 TAIL = 64
 """How many messages are read to find where the last turns began; doubled until they are found."""
 TAKEN_BACK = "the message was taken back"
+PREVIEW_TAKEN_BACK = "(taken back)"
+"""What becomes of an answer that was seen growing, and whose message was taken back before it was whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,17 +216,24 @@ def _branch(
     session_id = SessionId(session.id)
     no = session.last_branch_no + 1
     branches.add_branch(tx, branch_at(shown, point, session_id=session_id, no=no, reason=reason))
-    return _show(tx, session_id, branches.list_branches(tx, session_id), no)
+    retried = point if reason == "retry" else None
+    return _show(tx, session_id, branches.list_branches(tx, session_id), no, retried=retried)
 
 
-def _show(tx: Tx, session_id: SessionId, known: Sequence[Branch], no: int) -> Branched:
+def _show(
+    tx: Tx, session_id: SessionId, known: Sequence[Branch], no: int, *, retried: int | None = None
+) -> Branched:
+    """Show a branch; what was to run on another one is cancelled, but for what answers the message ``retried``."""
     shown = path(known, session_id=session_id, no=no)
     count = paths.count_path(tx, shown)
     branches.activate(tx, session_id=session_id, no=no, message_count=count)
     for item in inbox.list_ready(tx, session_id):
-        if item.seq is not None and not paths.is_on_path(tx, shown, item.seq):
+        # A message may be on many branches, but it is to be answered again on the one where the answer was taken back.
+        is_elsewhere = item.is_rerun and item.seq != retried
+        if item.seq is not None and (is_elsewhere or not paths.is_on_path(tx, shown, item.seq)):
             inbox.finish(tx, item.id, fate="cancelled", note=TAKEN_BACK)
             feed.add_event(tx, session_id, "inbox", item.id)
+            end_previews(tx, session_id, PREVIEW_TAKEN_BACK)
     feed.add_event(tx, session_id, "branch", no)
     return Branched(branch_no=no, message_count=count)
 

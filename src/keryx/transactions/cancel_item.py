@@ -7,7 +7,8 @@ from keryx.domain.session import SessionId
 from keryx.store.database import Tx
 from keryx.store.tables import feed, inbox, leases, sessions, turns
 from keryx.transactions.close_steps import close_steps
-from keryx.transactions.fail_turn import stop_session
+from keryx.transactions.fail_turn import STOPPED, stop_session
+from keryx.transactions.preview import end_previews
 
 NOTE = "stopped"
 
@@ -23,8 +24,10 @@ def cancel_item(tx: Tx, inbox_id: int, *, holder: str) -> None:
     if item.state == "claimed":
         stop_session(tx, session_id, holder=holder)
     elif item.state == "ready":
-        if item.attempts and turns.find_live_turn(tx, session_id) is None:
+        # One that stands in the transcript was a turn's before; a turn that was handed back counts as no attempt.
+        if item.seq is not None and turns.find_live_turn(tx, session_id) is None:
             _close_calls(tx, session_id, holder=holder)
+            end_previews(tx, session_id, STOPPED)
         inbox.finish(tx, inbox_id, fate="cancelled", note=NOTE)
         feed.add_event(tx, session_id, "inbox", inbox_id)
 

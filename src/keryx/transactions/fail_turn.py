@@ -132,6 +132,10 @@ def _stop_live(tx: Tx, session_id: SessionId, *, holder: str) -> Literal["stoppi
     lease = leases.take_lease(tx, session_id, holder=holder)
     assert lease is not None, "a waiting turn holds no lease, and the session is locked"
     turns.go_on(tx, turn.id, lease)
+    for item in inbox.list_ready(tx, session_id):
+        if item.kind == "approval":
+            # Answered a moment ago: it lets nothing go on any more, and alone it would begin a turn of its own.
+            inbox.claim(tx, item, turn_id=turn.id, seq=None)
     stop_turn(tx, lease, turn_id=turn.id)
     return "stopped"
 

@@ -4,6 +4,7 @@ Before the first one is sent, the row says that it may be there; so a crash in b
 repetition, and never an unmarked one.
 """
 
+from keryx.domain.message import TextPart
 from keryx.domain.outbox import Outcome, Sent, Unknown
 from keryx.domain.route import Address
 from keryx.domain.turn import TurnId
@@ -50,3 +51,12 @@ def record_preview(tx: Tx, connector: Connector, preview: outbox.Delivery, outco
         return
     message_id = outcome.message_id if isinstance(outcome, Sent) else None
     outbox.note_preview(tx, preview.id, message_id=message_id)
+
+
+def end_previews(tx: Tx, session_id: str, text: str) -> None:
+    """Let what lost turns of a session showed end with this text, because no other turn will take it over.
+
+    No turn may live in the session.
+    """
+    for turn_id in outbox.list_held_turns(tx, session_id):
+        outbox.release_held(tx, turn_id, (TextPart(text=text),))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
 from keryx.store.database import ReadTx
-from keryx.store.tables import keys, turns
+from keryx.store.tables import keys, outbox, turns
 
 
 def where_said(
@@ -23,6 +23,11 @@ def where_said(
         for surface in keys.list_keys(tx, turn.session_id):
             if _names_place(surface.key):
                 kinds.setdefault(Address.of(surface.source), "copy")
+    if "copy" in kinds.values():
+        held = outbox.find_held(tx, turn.id)
+        if held is not None and held.to in kinds:
+            # A turn that goes on elsewhere was seen growing here: that becomes the answer, and no second one comes.
+            kinds[held.to] = kind
     return kinds
 
 

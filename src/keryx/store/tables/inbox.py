@@ -60,6 +60,12 @@ class InboxItem(NamedTuple):
         return self.platform == COMPRESS_PLATFORM
 
     @property
+    def is_rerun(self) -> bool:
+        """Whether a person asks for another answer to a message that stands in the transcript."""
+        own = self.is_flush or self.is_title or self.is_task or self.is_compress
+        return self.kind == "agent" and self.seq is not None and not own
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """What it says."""
         return decode_parts(self.body)
@@ -84,6 +90,8 @@ class ItemFate(NamedTuple):
     kind: InboxKind
     fate: Fate | None
     session_id: str
+    turn_id: int | None
+    """The last turn that had it."""
 
 
 class KnownItem(NamedTuple):

@@ -98,7 +98,9 @@ WHERE id = :inbox_id AND state IN ('ready', 'claimed')
 
 -- name: inbox.list_fates
 -- What became of everything that came in from a platform, oldest first.
-SELECT id, ref, kind, fate, session_id FROM inbox WHERE platform = :platform AND id > :after ORDER BY id LIMIT :limit
+SELECT id, ref, kind, fate, session_id, turn_id FROM inbox
+WHERE platform = :platform AND id > :after
+ORDER BY id LIMIT :limit
 
 -- name: inbox.count_unsettled
 -- How many items of a platform have no fate yet.

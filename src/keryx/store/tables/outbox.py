@@ -53,6 +53,17 @@ class Delivery(NamedTuple):
         return decode_parts(self.body)
 
 
+class DeliveryFate(NamedTuple):
+    """What became of one delivery so far."""
+
+    id: int
+    turn_id: int | None
+    kind: DeliveryKind
+    state: DeliveryState
+    chat_id: str
+    idempotency_key: str
+
+
 class NewDelivery(TypedDict, total=False):
     """What ``add_delivery`` is told."""
 
@@ -134,6 +145,11 @@ def adopt_held(tx: Tx, *, session_id: str, turn_id: int) -> None:
     tx.run("outbox.adopt_held", session_id=session_id, turn_id=turn_id)
 
 
+def list_held_turns(tx: ReadTx, session_id: str) -> list[int]:
+    """Return the turns of a session whose previews have not become their replies."""
+    return [turn_id for (turn_id,) in tx.rows("outbox.list_held_turns", session_id=session_id)]
+
+
 def release_held(tx: Tx, turn_id: int, parts: tuple[Part, ...]) -> None:
     """Let what a turn showed so far stay as ``parts``; what was never shown goes."""
     tx.run("outbox.drop_held", turn_id=turn_id)
@@ -204,6 +220,12 @@ def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     assert row is not None
     count: int = row[0]
     return count
+
+
+def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[DeliveryFate]:
+    """Return what was to be said on a platform after a delivery, oldest first."""
+    rows = tx.rows("outbox.list_fates", platform=platform, after=after, limit=limit)
+    return [DeliveryFate._make(row) for row in rows]
 
 
 def end_unsent(tx: Tx, address: Address, *, error: str) -> list[tuple[int, str | None]]:

@@ -53,6 +53,10 @@ WHERE id = :outbox_id AND platform_message_id IS NULL AND state = 'ready'
 -- What lost turns of the session showed so far is the preview of this turn now.
 UPDATE outbox SET turn_id = :turn_id WHERE session_id = :session_id AND held_at IS NOT NULL AND turn_id <> :turn_id
 
+-- name: outbox.list_held_turns
+-- The turns of a session that showed what they would say, and have not ended it.
+SELECT DISTINCT turn_id FROM outbox WHERE session_id = :session_id AND held_at IS NOT NULL ORDER BY turn_id
+
 -- name: outbox.release_held
 -- wakes: deliveries
 -- The turn says nothing more: what it showed so far stays, in this form.
@@ -139,6 +143,12 @@ SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') 
 -- name: outbox.count_unsettled
 -- How many messages of a platform are to be sent, or on their way.
 SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 'sending')
+
+-- name: outbox.list_fates
+-- What became of everything that was to be said on a platform, oldest first.
+SELECT id, turn_id, kind, state, chat_id, idempotency_key FROM outbox
+WHERE platform = :platform AND id > :after
+ORDER BY id LIMIT :limit
 
 -- name: outbox.find_of_key
 -- Whether a turn has something to say under a key.

@@ -1,5 +1,6 @@
 """Turns, the text they have said so far, and the calls they made."""
 
+from itertools import groupby
 from typing import NamedTuple, TypedDict, Unpack
 
 from keryx.clock import Micros
@@ -34,6 +35,17 @@ class Turn(NamedTuple):
     def origin(self) -> Source | None:
         """Where the last message it answers came from; None for a turn nobody asked for."""
         return None if self.origin_json is None else source_from_json(self.origin_json)
+
+
+class EndedTurn(NamedTuple):
+    """A turn that is over, and where its conversation is shown."""
+
+    id: TurnId
+    session_id: str
+    state: TurnState
+    purpose: TurnPurpose
+    origin: Source | None
+    surfaces: tuple[Source, ...]
 
 
 class Trouble(NamedTuple):
@@ -209,6 +221,22 @@ def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = Non
     """End a turn for good and drop the text so far, which the transcript holds or nobody needs."""
     tx.run("turns.end", turn_id=turn_id, state=state, reason=clean_text(reason))
     drop_chunks(tx, turn_id)
+
+
+def list_ended(tx: ReadTx, *, after: int) -> list[EndedTurn]:
+    """Return the turns after one that are over, with where their conversations are shown now."""
+    rows = tx.rows("turns.list_ended", after=after)
+    return [
+        EndedTurn(
+            id=TurnId(turn_id),
+            session_id=session_id,
+            state=state,
+            purpose=purpose,
+            origin=None if origin is None else source_from_json(origin),
+            surfaces=tuple(source_from_json(source) for *_, source in shown if source is not None),
+        )
+        for (turn_id, session_id, state, purpose, origin), shown in groupby(rows, key=lambda row: row[:5])
+    ]
 
 
 def add_chunk(tx: Tx, turn_id: int, *, start: int, text: str) -> None:

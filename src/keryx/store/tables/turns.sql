@@ -120,6 +120,13 @@ WHERE session_id = :session_id AND state IN ('running', 'waiting') AND origin = 
 UPDATE turns SET state = :state, reason = :reason, ended_at = :now
 WHERE id = :turn_id AND state IN ('running', 'waiting')
 
+-- name: turns.list_ended
+-- Turns that are over, each with every surface that shows its conversation now.
+SELECT t.id, t.session_id, t.state, t.purpose, t.origin, k.source
+FROM turns t LEFT JOIN session_keys k ON k.session_id = t.session_id
+WHERE t.id > :after AND t.state NOT IN ('running', 'waiting')
+ORDER BY t.id, k.key
+
 -- name: turns.add_chunk
 -- A piece of the text so far; the same piece again is no change.
 INSERT INTO turn_chunks (turn_id, start, text) VALUES (:turn_id, :start, :text)

@@ -1,15 +1,19 @@
 """The platform's books held against the store's: what was promised, judged by what people can see."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
 
 from keryx.domain.outbox import MAYBE_REPEATED_MARK
 from keryx.gateway.dispatch import GROWING
 from keryx.testing.platform import FakePlatform, Shown
-from keryx.testing.simulator.script import ANSWER, TOOLS, Effects, numbers_in
+from keryx.testing.simulator.script import ANSWER, EFFECTS, QUESTION, Effects, numbers_in
 from keryx.values import dataclass
-from keryx.views.fates import ItemFate
+from keryx.views.fates import DeliveryFate, EndedTurn, ItemFate
 
+_QUESTION_NO = re.compile(r"This is question (\d+)")
 FAILED_WORDS = "/retry"
 """What every notice about a message that failed names."""
 
@@ -23,102 +27,224 @@ class Saying:
     ref: str
     audience: frozenset[str] = frozenset()
     """Other chats of those who heard it, in which a search may show it."""
+    beside: frozenset[str] = frozenset()
+    """Those among them that are read by nobody else, so that they may be part of the same conversation."""
 
 
-def check_books(
-    platform: FakePlatform, sayings: Sequence[Saying], items: Sequence[ItemFate], effects: Effects
-) -> list[str]:
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """Everything that is known when all has ended."""
+
+    platform: FakePlatform
+    sayings: Sequence[Saying]
+    items: Sequence[ItemFate]
+    deliveries: Sequence[DeliveryFate]
+    ends: Mapping[int, EndedTurn]
+    effects: Effects
+    retried: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def shown(self) -> dict[str, list[Shown]]:
+        """What people see, by the key of the delivery that it is a piece of."""
+        shown: dict[str, list[Shown]] = defaultdict(list)
+        for each in self.platform.shown:
+            shown[_delivery_key(each.key)].append(each)
+        return shown
+
+    @cached_property
+    def turned_away(self) -> set[str]:
+        """The keys of deliveries of which a piece came to a chat that was gone."""
+        return {_delivery_key(each.key) for each in self.platform.turned_away}
+
+    @cached_property
+    def by_key(self) -> dict[str, DeliveryFate]:
+        """What was to be said, by key."""
+        return {each.idempotency_key: each for each in self.deliveries}
+
+    def was_turned_away(self, chat: str, word: str) -> bool:
+        """Say whether a chat was gone when something with this word was to be said there."""
+        return any(
+            each.to.chat_id == chat and word in getattr(each.piece, "text", "")
+            for each in self.platform.turned_away
+        )
+
+    def answers_max(self, saying: Saying) -> int:
+        """Return how many turns may answer a message: one, and one more whenever somebody asked for that."""
+        return 1 + sum(self.retried[chat] for chat in (saying.chat, *saying.beside))
+
+
+def check_books(books: Books) -> list[str]:
     """Return every promise that was broken; only after everything has ended."""
     return [
-        *_accounted(platform, sayings, items),
-        *_answered_once(platform, sayings, items),
-        *_not_crossed(platform.shown, sayings),
-        *_in_order(platform.shown, sayings, items),
-        *_effects_kept(effects),
+        *_accounted(books),
+        *_delivered(books),
+        *_answered_once(books),
+        *_said_where_shown(books),
+        *_not_crossed(books),
+        *_in_order(books),
+        *_effects_kept(books),
     ]
 
 
-def _accounted(platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[ItemFate]) -> Iterator[str]:
+def _accounted(books: Books) -> Iterator[str]:
     """Everything acknowledged is there once, with a fate; what failed did so visibly."""
-    counted = Counter(item.ref for item in items)
-    fates = {item.ref: item.fate for item in items}
-    for saying in sayings:
+    platform = books.platform
+    counted = Counter(item.ref for item in books.items)
+    fates = {item.ref: item.fate for item in books.items}
+    for saying in books.sayings:
         if saying.ref in platform.acknowledged and counted[saying.ref] != 1:
             yield f"#{saying.number} was acknowledged and is there {counted[saying.ref]} times"
         elif saying.ref in counted and fates[saying.ref] is None:
             yield f"#{saying.number} has no fate"
-        elif fates.get(saying.ref) == "failed" and not any(
-            FAILED_WORDS in text for text in platform.said_to(saying.chat)
+        elif (
+            fates.get(saying.ref) == "failed"
+            and not any(FAILED_WORDS in text for text in platform.said_to(saying.chat))
+            and not books.was_turned_away(saying.chat, FAILED_WORDS)
         ):
             yield f"#{saying.number} failed and nobody was told"
 
 
-def _answered_once(
-    platform: FakePlatform, sayings: Iterable[Saying], items: Sequence[ItemFate]
-) -> Iterator[str]:
-    """What is called answered is answered in one message; another one is marked."""
-    fates = {item.ref: item.fate for item in items}
-    answers = _answers(platform.shown)
-    marked = {each.key for each in platform.shown if MAYBE_REPEATED_MARK in each.text}
-    for saying in sayings:
+def _delivered(books: Books) -> Iterator[str]:
+    """Everything that was to be said is seen there, each piece once, unless its chat was gone."""
+    for key, delivery in books.by_key.items():
+        whole = [each for each in books.shown[key] if not _is_growing(each)]
+        if delivery.state == "dead" and key in books.turned_away:
+            continue
+        if delivery.state != "sent":
+            yield f"delivery {delivery.id} to {delivery.chat_id} ended as {delivery.state}"
+        elif not any(each.key.endswith("-0") for each in whole):
+            yield f"delivery {delivery.id} counts as sent, and nobody in {delivery.chat_id} sees it"
+    for key, shown in books.shown.items():
+        if key not in books.by_key or any(each.to.chat_id != books.by_key[key].chat_id for each in shown):
+            yield f"{shown[0].text!r} is seen where nothing was to be said"
+        unmarked = Counter(each.key for each in shown if not _is_marked(each) and not _is_growing(each))
+        yield from (f"piece {piece} is there {count} times" for piece, count in unmarked.items() if count > 1)
         # What grew and was not known to be there became a marked message later, with whatever it said in the end.
-        shown = [each for each in answers[saying.number] if not (_is_growing(each) and each.key in marked)]
-        if fates.get(saying.ref) == "answered" and all(_is_growing(each) for each in shown):
-            yield f"#{saying.number} was answered and nobody sees it"
-        unmarked = [each for each in shown if MAYBE_REPEATED_MARK not in each.text]
-        if len(unmarked) > 1:
-            yield f"#{saying.number} is answered {len(unmarked)} times: {[each.texts for each in unmarked]}"
+        may_grow = key in books.turned_away or any(_is_marked(each) for each in shown)
+        if not may_grow and any(_is_growing(each) for each in shown):
+            yield f"{shown[0].text!r} never ended"
 
 
-def _not_crossed(shown: Iterable[Shown], sayings: Iterable[Saying]) -> Iterator[str]:
-    """An answer is read only where it was asked for, and nothing by anybody who had not heard it."""
-    said = {saying.number: saying for saying in sayings}
-    for each in shown:
+def _answered_once(books: Books) -> Iterator[str]:
+    """What is called answered is seen where it was said, and no more turns answer a message than were asked to."""
+    fates = {item.ref: item.fate for item in books.items}
+    turns: dict[int, set[int | None]] = defaultdict(set)
+    seen: set[tuple[int, str]] = set()
+    for each in books.platform.shown:
+        delivery = books.by_key.get(_delivery_key(each.key))
+        if delivery is not None and each.text.startswith(ANSWER) and not _is_growing(each):
+            if not numbers_in(each.text):
+                yield f"turn {delivery.turn_id} answers nothing"
+            for number in numbers_in(each.text):
+                turns[number].add(delivery.turn_id)
+                seen.add((number, each.to.chat_id))
+    for saying in books.sayings:
+        number = saying.number
+        places = (saying.chat, *saying.beside)
+        if (
+            fates.get(saying.ref) == "answered"
+            and not any((number, chat) in seen for chat in places)
+            and not any(books.was_turned_away(chat, f"#{number}") for chat in places)
+        ):
+            yield f"#{number} was answered and nobody sees it"
+        if len(turns[number]) > books.answers_max(saying):
+            yield f"#{number} is answered by {len(turns[number])} turns"
+
+
+def _said_where_shown(books: Books) -> Iterator[str]:
+    """What a turn says is said where it was asked, and on each surface that shows its conversation, once."""
+    said: dict[int, Counter[str]] = defaultdict(Counter)
+    for delivery in books.deliveries:
+        if delivery.turn_id is not None and delivery.kind in ("reply", "copy"):
+            said[delivery.turn_id][delivery.chat_id] += 1
+    for end in books.ends.values():
+        if end.purpose != "reply" or end.origin is None or end.state not in ("finished", "failed"):
+            continue
+        wanted = dict.fromkeys([end.origin.chat_id, *(each.chat_id for each in end.surfaces)], 1)
+        # One that failed and is tried again says nothing yet.
+        if said[end.id] != wanted and (end.state == "finished" or said[end.id]):
+            yield f"turn {end.id} is shown in {sorted(wanted)} and was said in {sorted(said[end.id].elements())}"
+
+
+def _not_crossed(books: Books) -> Iterator[str]:
+    """Answers and questions are read where the conversation may be, and nothing by anybody who had not heard it."""
+    said = {saying.number: saying for saying in books.sayings}
+    for each in books.platform.shown:
         for text in each.texts:
+            is_own = text.startswith((ANSWER, QUESTION))
             for number in numbers_in(text):
-                home, audience = said[number].chat, said[number].audience
-                is_answer = text.startswith(ANSWER)
-                if each.to.chat_id != home and (is_answer or each.to.chat_id not in audience):
-                    yield f"#{number} of chat {home} was shown in chat {each.to.chat_id}"
+                saying = said[number]
+                heard = saying.beside if is_own else saying.audience | saying.beside
+                if each.to.chat_id not in (saying.chat, *heard):
+                    yield f"#{number} of chat {saying.chat} was shown in chat {each.to.chat_id}"
 
 
-def _in_order(shown: Sequence[Shown], sayings: Iterable[Saying], items: Sequence[ItemFate]) -> Iterator[str]:
-    """Within a session, answers come in the order of the last message that each of them answers.
+def _in_order(books: Books) -> Iterator[str]:
+    """Where a session is shown, answers come in the order of the last message that each of them answers.
 
     One that was repeated is left out: its first copy may have been on the way for as long as its sender was frozen.
+    What is to be answered again is before the eyes of whoever answers next, and takes no place from what waits.
     """
-    repeated = {
-        number for each in shown if MAYBE_REPEATED_MARK in each.text for number in numbers_in(each.text)
-    }
-    places = {item.ref: (item.session_id, place) for place, item in enumerate(items)}
-    accepted = {each.number: places[each.ref] for each in sayings if each.ref in places}
-    last: dict[str, int] = defaultdict(int)
-    for each in shown:
-        if not each.text.startswith(ANSWER) or _is_growing(each) or repeated & set(numbers_in(each.text)):
+    repeated = {_delivery_key(each.key) for each in books.platform.shown if _is_marked(each)}
+    places: dict[int, int] = {}
+    for item in books.items:
+        if item.turn_id is not None and item.kind == "message":
+            places[item.turn_id] = item.id
+    last: dict[tuple[str, str], int] = defaultdict(int)
+    for each in books.platform.shown:
+        key = _delivery_key(each.key)
+        delivery = books.by_key.get(key)
+        end = None if delivery is None or delivery.turn_id is None else books.ends.get(delivery.turn_id)
+        if end is None or end.state != "finished" or key in repeated or not each.text.startswith(ANSWER):
             continue
-        known = [accepted[number] for number in numbers_in(each.text) if number in accepted]
-        session_id, place = max(known, key=lambda at: at[1], default=("", 0))
-        if place < last[session_id]:
+        if end.id not in places:
+            continue
+        place, where = places[end.id], (end.session_id, each.to.chat_id)
+        if place < last[where]:
             yield f"{each.text.splitlines()[0]!r} came after the answer to something later"
-        last[session_id] = max(last[session_id], place)
+        last[where] = max(last[where], place)
 
 
-def _effects_kept(effects: Effects) -> Iterator[str]:
-    for (name, number), count in effects.started.items():
-        if TOOLS[name] == "once" and count > 1:
-            yield f"{name} was started {count} times for #{number}"
-        keys = effects.keys[name, number]
-        if TOOLS[name] == "idempotent" and len(keys) > 1:
-            yield f"{name} ran under {len(keys)} keys for #{number}"
+def _effects_kept(books: Books) -> Iterator[str]:
+    said = {saying.number: saying for saying in books.sayings}
+    for (name, number), count in books.effects.started.items():
+        keys, most = books.effects.keys[name, number], books.answers_max(said[number])
+        if EFFECTS[name] in ("once", "ask") and count > len(keys):
+            yield f"{name} was started {count} times under {len(keys)} keys for #{number}"
+        if EFFECTS[name] in ("once", "ask", "idempotent") and len(keys) > most:
+            yield f"{name} was called {len(keys)} times for #{number}"
+    for number in books.effects.not_allowed:
+        yield f"what #{number} asks for was done, and nobody had allowed it"
 
 
-def _answers(shown: Iterable[Shown]) -> dict[int, list[Shown]]:
-    answers: dict[int, list[Shown]] = defaultdict(list)
-    for each in shown:
-        if each.text.startswith(ANSWER):
-            for number in numbers_in(each.text):
-                answers[number].append(each)
-    return answers
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question that people see: its number, the message that it is about, and where it is seen."""
+
+    no: int
+    about: int
+    chat: str
+
+
+def list_questions(platform: FakePlatform) -> list[Asked]:
+    """Return the questions that are seen whole, in the order in which they were put."""
+    texts: dict[tuple[str, str], str] = defaultdict(str)
+    for each in platform.shown:
+        texts[_delivery_key(each.key), each.to.chat_id] += f"{each.text}\n"
+    return [
+        Asked(no=int(found[1]), about=numbers_in(text)[0], chat=chat)
+        for (_, chat), text in texts.items()
+        if text.startswith(QUESTION) and (found := _QUESTION_NO.search(text))
+    ]
+
+
+def _delivery_key(key: str) -> str:
+    """Return the key of the delivery that a piece with this key belongs to."""
+    return key.rpartition("-")[0]
+
+
+def _is_marked(shown: Shown) -> bool:
+    return MAYBE_REPEATED_MARK in shown.text
 
 
 def _is_growing(shown: Shown) -> bool:

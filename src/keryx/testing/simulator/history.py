@@ -5,24 +5,30 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from keryx.clock import HOUR, MINUTE, Micros
+from keryx.clock import DAY, HOUR, MINUTE, Micros
 from keryx.domain.inbox import Inbound
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.source import ChatType
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.testing.platform import Trouble
-from keryx.testing.simulator.books import Saying
-from keryx.testing.simulator.script import WORDS
+from keryx.testing.simulator.books import FAILED_WORDS, Asked, Saying, list_questions
+from keryx.testing.simulator.script import ANSWER, WORDS
 from keryx.testing.simulator.theatre import Theatre
 from keryx.testing.simulator.world import HOWS, SETTINGS, Event, Place, Runaway, World
 
-CHATS = ("ana", "ben", "family")
+PEOPLE = {"ana": ("ana",), "desk": ("ana",), "ben": ("ben",), "family": ("ana", "ben")}
+"""Who reads each chat; what is said in one to the same people may be shown in another."""
+CHATS = ("ana", "desk", "ben", "family")
 MODES = ("", "", "", "", "!steer ", "!stop ", "!collect ", "!rollback ", "!queue ")
 COMMANDS = (
     *("/stop", "/status", "/new", "/why", "/search word"),
     *("/undo", "/redo", "/compress", "/resume 1", "/resume 2", "/sessions"),
 )
 TROUBLES: tuple[Trouble, ...] = ("reject", "lose the message", "lose the receipt", "limit")
+JOINING = ("/attach 1", "/attach 1", "/attach 2", "/detach")
+VERDICTS = ("/approve", "/approve", "/deny")
+LATE_LOOKS = 3
+LATE_SECONDS = 4.0
 PAUSES = (0.0, 0.0, 0.05, 0.4, 2.0, 8.0)
 EVENTS_MAX = 4
 FORGOTTEN_AFTER_MINUTES = 1
@@ -34,6 +40,8 @@ FORGETFUL = replace(
     SETTINGS, reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=FORGOTTEN_AFTER_MINUTES))
 )
 """Conversations that start over soon, with a flush before."""
+PROBED_AFTER = 8 * DAY
+"""After so long the deadest chat is tried again."""
 JUMPS: tuple[Micros, ...] = (-2 * MINUTE, HOUR, 26 * HOUR)
 
 
@@ -46,6 +54,12 @@ class History:
         self._numbers = 0
         self._sayings: list[Saying] = []
         self._delivered: list[Inbound] = []
+        self._gone: set[str] = set()
+        """Chats that were gone once, so that what is said there may wait long until it is tried again."""
+        self._answered: set[int] = set()
+        """The questions that somebody has answered."""
+        self._answers_late = False
+        """Whether what is asked last is answered, once somebody has asked for what must be asked about."""
         self._events = 0
         self._chance = self._draw.choice((0.0, 0.005, 0.01, 0.03))
         self._trouble = self._draw.choice((0.0, 0.0, 0.15))
@@ -60,19 +74,43 @@ class History:
         world.platform.before_send = self._go_wrong
         for number in range(self._draw.choice((1, 1, 2, 3))):
             world.start(f"node-{number}")
+        for _ in range(self._acts):
+            await self._act(world)
+            await asyncio.sleep(self._draw.choice(PAUSES))
+        await self._answer_late(world)
+        await self._bring_back(world)
+        return self._sayings
+
+    async def _act(self, world: World) -> None:
+        """Do the next thing; who sees a question soon answers it, or never."""
         does: dict[Callable[[World], Awaitable[None]], int] = {
-            self._say: 12,
+            self._say: 11,
             self._say_again: 2,
             self._command: 2,
+            self._retry: 2,
+            self._join: 3,
+            self._answer: 8 if self._list_open(world) else 0,
+            self._go_or_come_back: 1,
             self._disturb: 2,
             self._leave: 1,
             self._jump: 1,
         }
-        for _ in range(self._acts):
-            [act] = self._draw.choices(list(does), weights=list(does.values()))
-            await act(world)
-            await asyncio.sleep(self._draw.choice(PAUSES))
-        return self._sayings
+        [act] = self._draw.choices(list(does), weights=list(does.values()))
+        await act(world)
+
+    async def _answer_late(self, world: World) -> None:
+        """Answer what was asked last, or never."""
+        for _ in range(LATE_LOOKS if self._answers_late else 0):
+            await asyncio.sleep(LATE_SECONDS)
+            if self._list_open(world):
+                await self._answer(world)
+
+    async def _bring_back(self, world: World) -> None:
+        """Let dead chats come back, after everything elsewhere has come to rest: they hold nobody else up."""
+        if self._gone:
+            await world.settle(but=self._gone)
+            world.platform.gone.clear()
+            world.clock.offset += PROBED_AFTER
 
     def plan(self, place: Place) -> Event | None:
         """Let something happen at a place, now and then."""
@@ -86,13 +124,24 @@ class History:
         return Event(how)
 
     async def _say(self, world: World) -> None:
+        self._say_something(world, chat=self._draw.choice(CHATS))
+
+    def _say_something(self, world: World, *, chat: str) -> None:
         self._numbers += 1
-        chat = self._draw.choice(CHATS)
         words = " ".join(self._draw.sample(WORDS, self._draw.choice((0, 0, 1, 1, 2))))
+        if "asks" in words:
+            self._answers_late = self._draw.random() < 0.6
         self._tell(world, f"{self._draw.choice(MODES)}#{self._numbers} {words}", chat=chat)
-        said = self._delivered[-1]
-        audience = frozenset({"ana", "ben"}) if chat == "family" else frozenset()
-        self._sayings.append(Saying(number=self._numbers, chat=chat, ref=said.ref, audience=audience))
+        others = set(CHATS) - {chat}
+        self._sayings.append(
+            Saying(
+                number=self._numbers,
+                chat=chat,
+                ref=self._delivered[-1].ref,
+                audience=frozenset(each for each in others if set(PEOPLE[each]) <= set(PEOPLE[chat])),
+                beside=frozenset(each for each in others if PEOPLE[each] == PEOPLE[chat]),
+            )
+        )
 
     async def _say_again(self, world: World) -> None:
         if self._delivered:
@@ -101,9 +150,53 @@ class History:
     async def _command(self, world: World) -> None:
         self._tell(world, self._draw.choice(COMMANDS), chat=self._draw.choice(CHATS))
 
+    async def _retry(self, world: World) -> None:
+        """Ask for another answer where there was one, rather where it failed."""
+        failed = [each.to.chat_id for each in world.platform.shown if FAILED_WORDS in each.text]
+        answered = [each.to.chat_id for each in world.platform.shown if each.text.startswith(ANSWER)]
+        chat = self._draw.choice(failed or answered or CHATS)
+        world.retried[chat] += 1
+        self._tell(world, "/retry", chat=chat)
+
+    async def _join(self, world: World) -> None:
+        """Let one of two chats with the same reader join what is held in the other, or leave it, or speak there."""
+        answered = {each.to.chat_id for each in world.platform.shown} & {"ana", "desk"}
+        if not answered or self._draw.random() < 0.4:
+            self._say_something(world, chat=self._draw.choice(("ana", "desk")))
+            return
+        chat = "desk" if "ana" in answered else "ana"
+        self._tell(world, self._draw.choice(JOINING), chat=chat)
+
+    def _list_open(self, world: World) -> list[Asked]:
+        """Return the questions that are seen and that nobody has answered."""
+        return [each for each in list_questions(world.platform) if each.no not in self._answered]
+
+    async def _answer(self, world: World) -> None:
+        """Answer a question, mostly by its number."""
+        question, verdict = self._draw.choice(self._list_open(world)), self._draw.choice(VERDICTS)
+        self._answered.add(question.no)
+        is_yes = verdict == "/approve"
+        if self._draw.random() < 0.7:
+            verdict = f"{verdict} {question.no}"
+            if is_yes:
+                world.effects.allowed.setdefault(question.about, set()).add(question.no)
+        elif is_yes:
+            world.effects.allowed_vaguely += 1
+        self._tell(world, verdict, chat=question.chat)
+
+    async def _go_or_come_back(self, world: World) -> None:
+        """Let a chat be gone, or all be there again; what comes back without a word is found by probing."""
+        if world.platform.gone:
+            world.platform.gone.clear()
+            return
+        chat = self._draw.choice(CHATS)
+        world.platform.gone.add(chat)
+        self._gone.add(chat)
+
     def _tell(self, world: World, text: str, *, chat: str) -> None:
-        user = chat if chat != "family" else self._draw.choice(("ana", "ben"))
+        user = self._draw.choice(PEOPLE[chat])
         chat_type: ChatType = "group" if chat == "family" else "dm"
+        world.platform.gone.discard(chat)  # who speaks can be spoken to
         self._delivered.append(world.platform.say(text, chat=chat, user=user, chat_type=chat_type))
 
     async def _disturb(self, world: World) -> None:

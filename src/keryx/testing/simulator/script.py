@@ -24,10 +24,15 @@ Place = Callable[[str], Awaitable[None]]
 
 ANSWER = "Answer to"
 LONG = "\n\n".join(f"And this is paragraph {number} of it." for number in range(6))
-WORDS = ("slow", "tools", "long", "fails", "flaky", "broken", "hangs", "breaks")
+WORDS = ("slow", "tools", "long", "fails", "flaky", "broken", "hangs", "breaks", "asks")
 SUM_UP = "again"
 BEFORE_SUMMARY = "before a summary"
 TOOLS: dict[str, StepEffect] = {"pay": "once", "look": "pure", "note": "idempotent"}
+ASKED = "sign"
+"""A tool that a person must allow each time."""
+EFFECTS: dict[str, StepEffect] = {**TOOLS, ASKED: "ask"}
+QUESTION = f"May I {ASKED}"
+_CALLING: dict[str, Sequence[str]] = {"tools": tuple(TOOLS), "asks": (ASKED,), "broken": ()}
 _NUMBER = re.compile(r"#(\d+)")
 
 
@@ -44,12 +49,34 @@ class Effects:
     """How often a tool began to work for a message."""
     keys: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     """Under which keys it did."""
+    allowed: dict[int, set[int]] = field(default_factory=dict)
+    """By message, the questions about it to which somebody said yes."""
+    allowed_vaguely: int = 0
+    """How often somebody said yes without saying to what."""
+    _vague: Counter[int] = field(default_factory=Counter)
+    """The messages for which such a yes was taken."""
+    not_allowed: list[int] = field(default_factory=list)
+    """The messages for which was done what nobody had allowed."""
     silent: int = 0
     """How often it was asked for something that is no answer."""
     summaries: int = 0
     """How often a summary took the place of what came before."""
     tried: Counter[int] = field(default_factory=Counter)
     """How often the agent was asked about a message."""
+
+    def begin(self, name: str, number: int, *, key: str) -> None:
+        """Note that a tool begins to work; what must be asked about may begin once for every yes."""
+        self.started[name, number] += 1
+        self.keys.setdefault((name, number), set()).add(key)
+        if (
+            name != ASKED
+            or self.started[name, number] <= len(self.allowed.get(number, ())) + self._vague[number]
+        ):
+            return
+        if self._vague.total() < self.allowed_vaguely:
+            self._vague[number] += 1
+        else:
+            self.not_allowed.append(number)
 
 
 class ScriptedTool:
@@ -70,14 +97,13 @@ class ScriptedTool:
         name, number = self._offer.name, use.arguments["number"]
         assert isinstance(number, int), "the script names its messages"
         await self._place(f"before {name}")
-        self._effects.started[name, number] += 1
-        self._effects.keys.setdefault((name, number), set()).add(use.key)
+        self._effects.begin(name, number, key=use.key)
         await self._place(f"after {name}")
         return f"{name} is done"
 
     def question(self, use: Use) -> str:
-        """Return what would be asked, were one of these tools to ask."""
-        return f"{self._offer.name} {use.arguments}?"
+        """Return what is asked, in words that bear the message's number."""
+        return f"May I {self._offer.name} for #{use.arguments['number']}?"
 
     def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
         """Return None: a lasting yes would cover every use."""
@@ -93,7 +119,7 @@ class ScriptedAgent:
 
     def tools(self) -> Sequence[Tool]:
         """Return the tools it calls."""
-        return [ScriptedTool(name, effect, self._effects, self._place) for name, effect in TOOLS.items()]
+        return [ScriptedTool(name, effect, self._effects, self._place) for name, effect in EFFECTS.items()]
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer everything in the conversation that no answer names yet."""
@@ -111,8 +137,9 @@ class ScriptedAgent:
             await asyncio.sleep(45)
         if SUM_UP in words:
             await self._sum_up(stage)
-        if "tools" in words or "broken" in words:
-            asked |= await self._act(brief, stage, asked, broken="broken" in words)
+        if words & set(_CALLING):
+            names = [name for word, named in _CALLING.items() if word in words for name in named]
+            asked |= await self._act(brief, stage, asked, names=names, broken="broken" in words)
         self._fail(words, asked)
         text = f"{ANSWER} {' '.join(f'#{number}' for number in sorted(asked))}"
         await self._place("before the answer")
@@ -155,7 +182,7 @@ class ScriptedAgent:
         await self._place("after a summary")
 
     async def _act(
-        self, brief: Brief, stage: Stage, asked: dict[int, str], *, broken: bool
+        self, brief: Brief, stage: Stage, asked: dict[int, str], *, names: Sequence[str], broken: bool
     ) -> dict[int, str]:
         """Make every call that was not made before; return the messages that joined meanwhile."""
         made = _calls(brief.messages)
@@ -166,7 +193,7 @@ class ScriptedAgent:
                 arguments="{" if broken else {"number": number},
             )
             for number in sorted(asked)
-            for name in (("look",) if broken else TOOLS)
+            for name in (("look",) if broken else names)
             if (name, number) not in made
         ]
         if not calls:
@@ -176,7 +203,8 @@ class ScriptedAgent:
 
     def _fail(self, words: set[str], asked: dict[int, str]) -> None:
         first = all(self._effects.tried[number] == 1 for number in asked)
-        if "fails" in words:
+        # Odd ones only, so that it may be told to try again and succeeds.
+        if "fails" in words and any(self._effects.tried[number] % 2 for number in asked):
             raise AgentFailed("the model said no")
         if "flaky" in words and first:
             raise AgentFailed("the model is busy", retry_after=2 * SECOND)

@@ -15,15 +15,14 @@ from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
-from keryx.testing.simulator.books import Saying, check_books
+from keryx.testing.simulator.books import Books, Saying, check_books
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
 from keryx.testing.simulator.server import InlinePostgres
-from keryx.testing.simulator.world import SETTINGS, Plan, SimulatedClock, World
-from keryx.views.fates import list_fates
+from keryx.testing.simulator.world import ITEMS_MAX, SETTINGS, Plan, SimulatedClock, World
+from keryx.views.fates import list_deliveries, list_fates
 from keryx.views.invariants import check_invariants
 
-ITEMS_MAX = 10_000
 PLATFORM = Capabilities(text_max=120, edits=True)
 Story = Callable[[World], Awaitable[list[Saying]]]
 """Lets things happen and returns what people said."""
@@ -46,6 +45,7 @@ class Theatre:
             else InlinePostgres.open(address, clock=self._clock, hook=self._hook)
         )
         self._played = 0
+        self._ended_before = 0
 
     def play(
         self,
@@ -60,7 +60,7 @@ class Theatre:
         if isinstance(self._real, MemoryDatabase):
             self._real.empty()
             self._clock.restart()
-            self._played = 0
+            self._played = self._ended_before = 0
         self._played += 1
         loop = VirtualLoop()
         loop.set_exception_handler(lambda _loop, _context: None)
@@ -74,6 +74,7 @@ class Theatre:
             plan=plan,
             settings=settings,
             wakes=Random(seed),
+            ended_before=self._ended_before,
         )
         self._world = world
 
@@ -89,17 +90,32 @@ class Theatre:
                 loop.run_until_complete(run())
         finally:
             self._world = None
+            self._ended_before = max(world.ends, default=self._ended_before)
             loop.close()
         return world
 
     def _judge(self, world: World, sayings: list[Saying]) -> None:
-        items = world.look(
-            self._real.read(lambda tx: list_fates(tx, platform=world.platform.name, limit=ITEMS_MAX))
+        name = world.platform.name
+        items, deliveries, broken = world.look(
+            self._real.read(
+                lambda tx: (
+                    list_fates(tx, platform=name, limit=ITEMS_MAX),
+                    list_deliveries(tx, platform=name, limit=ITEMS_MAX),
+                    check_invariants(tx),
+                )
+            )
         )
-        world.breaches += check_books(world.platform, sayings, items, world.effects)
-        world.breaches += [
-            f"{breach.rule}: {breach.what}" for breach in world.look(self._real.read(check_invariants))
-        ]
+        books = Books(
+            platform=world.platform,
+            sayings=sayings,
+            items=items,
+            deliveries=deliveries,
+            ends=world.ends,
+            effects=world.effects,
+            retried=world.retried,
+        )
+        world.breaches += check_books(books)
+        world.breaches += [f"{breach.rule}: {breach.what}" for breach in broken]
 
     def close(self) -> None:
         """Let go of the store."""

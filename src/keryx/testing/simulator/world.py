@@ -5,26 +5,26 @@ something happens there; without a plan nothing does. Who dies is started again 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import field
 from random import Random
 from typing import Final, Literal, NamedTuple, get_args
 
-from keryx.clock import HOUR, SECOND, Micros
+from keryx.clock import DAY, HOUR, SECOND, Micros
 from keryx.config import Settings
-from keryx.domain.access import Refused
-from keryx.domain.outbox import Outcome
 from keryx.domain.toolset import ALL, ToolsetSettings
 from keryx.errors import StoreUnavailable
 from keryx.gateway.desk import Desk
-from keryx.gateway.dispatch import GROWING
+from keryx.gateway.expiry import EXPIRE_SECONDS
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
-from keryx.platforms.adapter import Outgoing, TextPiece, Update
+from keryx.platforms.adapter import Outgoing
 from keryx.store.database import Database, T, Tx
 from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
-from keryx.testing.platform import FakeAdapter, FakePlatform
+from keryx.testing.platform import FakePlatform
+from keryx.testing.simulator.adapter import PlacedAdapter, is_growing
 from keryx.testing.simulator.loop import Process, VirtualLoop, outside
 from keryx.testing.simulator.script import Effects, ScriptedAgent
 from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, done_at_once
@@ -32,7 +32,7 @@ from keryx.tools.tool import Toolbox
 from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.transactions.program_session import enter_store
 from keryx.values import dataclass
-from keryx.views.fates import count_unsettled
+from keryx.views.fates import EndedTurn, count_unsettled, list_deliveries, list_ended, next_probe_at
 from keryx.views.nodes import show_nodes
 
 How = Literal["kill", "freeze", "exception"]
@@ -41,8 +41,11 @@ RESTART_SECONDS = 1.5
 FROZEN_SECONDS = 50.0
 """Longer than a lease."""
 AFTER_THAW_SECONDS = 5.0
+EXPIRED_AFTER_SECONDS = EXPIRE_SECONDS + 2.0
+"""How long it takes at most until somebody sees that the time for an answer is over."""
 LOOK_SECONDS = 5.0
 """How often gateways look for what comes due without a commit: seldom, because most looks find nothing."""
+ITEMS_MAX = 10_000
 PLACES_MAX = 50_000
 EPOCH: Micros = 1_790_000_000 * SECOND
 
@@ -134,11 +137,18 @@ class World:
     """What ran in a transaction, by the number of the place before it."""
     wakes: Random = field(default_factory=lambda: Random(0))
     """In which order those wake who wait for the same: the seed decides, and nothing else."""
+    ends: dict[int, EndedTurn] = field(default_factory=dict)
+    """Every turn that is over, with the surfaces that showed its conversation when it ended."""
+    ended_before: int = 0
+    """A turn up to which all are known."""
+    retried: Counter[str] = field(default_factory=Counter)
+    """How often people asked for another answer, by chat."""
     breaches: list[str] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     stores: list[ProcessStore] = field(default_factory=list)
     tasks: "list[asyncio.Task[None]]" = field(default_factory=list)
     _restarted: int = 0
+    _asking: int = 0
     _is_looking: bool = False
     _statement: int | None = None
     _how: How = "kill"
@@ -282,17 +292,38 @@ class World:
 
     def committed(self, by: ProcessStore, wakes: Collection[Topic]) -> None:
         """Tell the stores of all processes about a commit; only its own knows what there may be to do by it."""
+        self._note_turns()
         for store in self.stores:
             if store is by:
                 store.notice(wakes, after_seconds=0.0)
             elif store.process.state != "dead":
                 store.notice(TOPICS, after_seconds=NOTICED_AFTER_SECONDS)
 
-    def note_sender(self, process: Process) -> None:
-        """See that who begins to send has the account: another's breach cannot be seen at the platform later."""
-        for account in self.look(self.real.read(show_nodes)).accounts:
+    def _note_turns(self) -> None:
+        """Look, at each commit that ends a turn, where its conversation is shown just then."""
+        done = set(self._seen)
+        self._asking += ("turns.wait" in done) - ("turns.go_on" in done)
+        if "turns.end" not in done:
+            return
+        after = self.ended_before
+        for end in self.look(self.real.read(lambda tx: list_ended(tx, after=after))):
+            self.ends.setdefault(end.id, end)
+        while self.ended_before + 1 in self.ends:
+            self.ended_before += 1
+
+    def note_sender(self, process: Process, outgoing: Outgoing) -> None:
+        """See that who begins to send has the account: another's breach cannot be seen at the platform later.
+
+        And that there may be somebody where it is sent; a preview is written to who has just spoken.
+        """
+        to = outgoing.to
+        nodes, probe_at = self.look(self.real.read(lambda tx: (show_nodes(tx), next_probe_at(tx, to))))
+        for account in nodes.accounts:
             if account.platform == self.platform.name and account.holder != process.name:
                 self.breaches.append(f"{process.name} sends, and {account.holder} has the account")
+        # The wall clock may have been set back a little since it was claimed.
+        if probe_at is not None and probe_at > self.clock.now() + HOUR // 2 and not is_growing(outgoing):
+            self.breaches.append(f"{process.name} sends to {to.chat_id}, which is known to be dead")
 
     def _note(self, process: Process, what: str) -> Place:
         place = Place(len(self.places), process.name, what)
@@ -303,22 +334,34 @@ class World:
 
     # ---------------------------------------------------------------------------------------- the end
 
-    async def settle(self, *, within_seconds: float = 3_000.0) -> None:
-        """Wait until nothing is under way any more; a breach where that never comes."""
+    async def settle(self, *, within_seconds: float = 3_000.0, but: Collection[str] = ()) -> None:
+        """Wait until nothing is under way any more, ``but`` what is to be said in these chats.
+
+        A breach where that never comes. Nobody answers questions any more, so a day passes where one waits.
+        """
         give_up_at = self.loop.time() + within_seconds
         thawed_at = -AFTER_THAW_SECONDS
+        skipped_at = -EXPIRED_AFTER_SECONDS
         while self.loop.time() < give_up_at:
             await asyncio.sleep(2.0)
             if any(node.process.state == "frozen" for node in self.nodes):
                 thawed_at = self.loop.time()
             elif self.loop.time() - thawed_at < AFTER_THAW_SECONDS or self.platform.is_waiting:
                 continue  # what a gateway does that comes back late must be seen
-            elif not self._count_unsettled():
+            elif not self._count_unsettled(but):
                 return
-        self.breaches.append(f"{self._count_unsettled()} items or deliveries never ended")
+            elif self._asking and self.loop.time() - skipped_at >= EXPIRED_AFTER_SECONDS:
+                self.clock.offset += DAY
+                skipped_at = self.loop.time()
+        self.breaches.append(f"{self._count_unsettled(but)} items or deliveries never ended")
 
-    def _count_unsettled(self) -> int:
-        return self.look(self.real.read(lambda tx: count_unsettled(tx, platform=self.platform.name)))
+    def _count_unsettled(self, but: Collection[str]) -> int:
+        name = self.platform.name
+        unsettled = self.look(self.real.read(lambda tx: count_unsettled(tx, platform=name)))
+        if not but or not unsettled:
+            return unsettled
+        said = self.look(self.real.read(lambda tx: list_deliveries(tx, platform=name, limit=ITEMS_MAX)))
+        return unsettled - sum(each.chat_id in but and each.state in ("ready", "sending") for each in said)
 
     async def end(self) -> None:
         """End everything, whatever state it is in."""
@@ -333,44 +376,6 @@ class World:
             for task in rest:
                 task.cancel()
             await asyncio.wait(rest, timeout=1.0)
-
-
-class PlacedAdapter(FakeAdapter):
-    """A connection to the fake platform at whose calls things happen."""
-
-    def __init__(self, service: FakePlatform, process: Process, world: World) -> None:
-        super().__init__(service)
-        self._process = process
-        self._world = world
-
-    async def receive(self) -> AsyncGenerator[Update, None]:
-        """Yield what arrives."""
-        async for update in super().receive():
-            await self._world.before(self._process, "receive")
-            yield update
-
-    async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
-        """Let the platform forget it."""
-        await self._world.before(self._process, "acknowledge")
-        await super().acknowledge(update, refused=refused)
-        await self._world.after(self._process, "acknowledge")
-
-    async def send(self, outgoing: Outgoing) -> Outcome:
-        """Show a message."""
-        self._world.note_sender(self._process)
-        await self._world.before(self._process, "send")
-        outcome = await super().send(outgoing)
-        await self._world.after(self._process, "send")
-        return outcome
-
-    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
-        """Change a message."""
-        if isinstance(outgoing.piece, TextPiece) and outgoing.piece.text.endswith(GROWING):
-            self._world.note_sender(self._process)
-        await self._world.before(self._process, "edit")
-        outcome = await super().edit(outgoing, message_id=message_id)
-        await self._world.after(self._process, "edit")
-        return outcome
 
 
 def _fault(what: str) -> Exception:
