@@ -21,12 +21,12 @@ def where_said(
     if to is None and turn.origin is not None:
         kinds[Address.of(turn.origin)] = kind
         for surface in keys.list_keys(tx, turn.session_id):
-            if _names_place(surface.key):
+            if names_place(surface.key):
                 kinds.setdefault(Address.of(surface.source), "copy")
     return kinds
 
 
-def _names_place(key: str) -> bool:
+def names_place(key: str) -> bool:
     """Say whether a key stands for one chat; a person's, or a whole platform's, is no surface to send a copy to."""
     _agent, _profile, _surface, _kind, *parts = key.split(":")
     return bool(parts)
