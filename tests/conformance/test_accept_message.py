@@ -303,6 +303,13 @@ async def test_a_message_shows_that_its_address_is_alive(stage: Stage) -> None:
     assert (known.dead_since_at, known.last_inbound_at) == (None, stage.clock.now())
 
 
+async def test_a_stranger_for_whom_no_request_is_made_is_not_told_of_one(stage: Stage) -> None:
+    stage.set(pairing_platforms=frozenset({"telegram"}))
+    refused = [await stage.hear("hello", source=dm(f"user-{number}"), ref=str(number)) for number in range(4)]
+    waits, no = (Refused(reason="stranger", offer_pairing=offered) for offered in (True, False))
+    assert refused == [waits, waits, waits, no]
+
+
 async def test_the_longest_ids_there_may_be_are_kept_apart(stage: Stage) -> None:
     """Random, because PostgreSQL would press what repeats itself until it fits into an index."""
     random = Random(7)

@@ -154,7 +154,7 @@ def refusal(refused: Refused) -> Problem:
         return Problem(status=403, detail=detail, code="pairing_required")
     detail = (
         "This user is not let in, and the message was not kept. The owner can give out a code with /link, or let users "
-        "ask by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
+        "ask, three at a time, by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
     )
     return Problem(status=403, detail=detail, code="sender_refused")
 
