@@ -329,8 +329,12 @@ def make_adapters(configuration: Configuration) -> list[Adapter]:
                 f"{configuration.config_dir / '.env'} (mode 0600)"
             )
         module = importlib.import_module("keryx.platforms.webhook.adapter")
+        try:
+            secrets = tuple(map(module.Secret.parse, webhook.secret.split()))
+        except InvalidValue as error:
+            raise InvalidValue(f"{configuration.origin_of('webhook.secret')}: {error}") from error
         settings = module.WebhookSettings(
-            secrets=tuple(map(module.Secret.parse, webhook.secret.split())),
+            secrets=secrets,
             host=webhook.host,
             port=webhook.port,
             callback=webhook.callback,

@@ -227,3 +227,7 @@ class Configuration:
     def explain(self) -> tuple[Explained, ...]:
         """Return every setting with its value and where that came from, in the order of the reference."""
         return self.rows
+
+    def origin_of(self, name: str) -> str:
+        """Return where a setting's value came from: a file and its line, a variable, or the default."""
+        return next(row.origin for row in self.rows if row.name == name)

@@ -125,6 +125,9 @@ async def test_the_webhook_needs_its_secret(
     monkeypatch.setenv("KERYX_WEBHOOK_ENABLED", "true")
     with pytest.raises(InvalidValue, match="needs a secret"):
         make_adapters(load_config())
+    monkeypatch.setenv("KERYX_WEBHOOK_SECRET", "whsec_short")
+    with pytest.raises(InvalidValue, match=r"^KERYX_WEBHOOK_SECRET: the webhook secret is no base64"):
+        make_adapters(load_config())
     monkeypatch.setenv("KERYX_WEBHOOK_SECRET", SECRET)
     async with open_system(load_config()) as system:
         assert [adapter.platform for adapter in system.adapters] == ["webhook"]

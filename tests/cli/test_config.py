@@ -71,6 +71,23 @@ def test_get_prints_one_whole_value(run: Run, home: Path) -> None:
     assert run("get", "personalities.poet").stdout == "In verse.\nAlways.\n\n"
 
 
+def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(run: Run, home: Path) -> None:
+    write(home.parent / "config.yaml", "timezone: Europe/Rome\n")
+    write(home.parent / ".env", "KERYX_WEBHOOK_SECRET=tell-nobody\n")
+    for arguments in (["show"], ["get", "timezone"], ["path"]):
+        told = run(*arguments)
+        assert told.exit_code == 0
+        assert "Europe/Rome" not in told.stdout
+        assert told.stderr.splitlines() == [
+            f"{home.parent / name} is not read: this profile's lies in {home}"
+            for name in ("config.yaml", ".env")
+        ]
+    write(home / "config.yaml", "timezone: Europe/Rome\n")
+    (home.parent / "config.yaml").unlink()
+    (home.parent / ".env").unlink()
+    assert run("show").stderr == ""
+
+
 def test_get_lists_what_is_under_a_name(run: Run) -> None:
     group = run("get", "busy")
     assert group.exit_code == 1

@@ -2,6 +2,8 @@
 
 import asyncio
 from dataclasses import replace
+from random import Random
+from string import ascii_letters, digits
 
 import pytest
 
@@ -10,7 +12,7 @@ from keryx.domain.access import Refused
 from keryx.domain.reset import ResetPolicies, ResetPolicy
 from keryx.domain.route import Address
 from keryx.domain.session_key import ScopeSettings
-from keryx.domain.source import LOCAL_CLI
+from keryx.domain.source import LOCAL_CLI, Source
 from keryx.store.database import Database, Tx
 from keryx.store.tables import access, addresses, keys, people
 from keryx.testing.builders import dm, group
@@ -299,3 +301,35 @@ async def test_a_message_shows_that_its_address_is_alive(stage: Stage) -> None:
     known = await stage.look(lambda tx: addresses.find_address(tx, address))
     assert known is not None
     assert (known.dead_since_at, known.last_inbound_at) == (None, stage.clock.now())
+
+
+async def test_a_stranger_for_whom_no_request_is_made_is_not_told_of_one(stage: Stage) -> None:
+    stage.set(pairing_platforms=frozenset({"telegram"}))
+    refused = [await stage.hear("hello", source=dm(f"user-{number}"), ref=str(number)) for number in range(4)]
+    waits, no = (Refused(reason="stranger", offer_pairing=offered) for offered in (True, False))
+    assert refused == [waits, waits, waits, no]
+
+
+async def test_the_longest_ids_there_may_be_are_kept_apart(stage: Stage) -> None:
+    """Random, because PostgreSQL would press what repeats itself until it fits into an index."""
+    random = Random(7)
+
+    def longest() -> str:
+        return "".join(random.choices(ascii_letters + digits, k=512))
+
+    stage.set(scope=ScopeSettings(thread="user"))
+    user = longest()
+    await stage.meet(user)
+    source = Source(
+        platform="telegram",
+        account=longest(),
+        chat_id=longest(),
+        chat_type="thread",
+        thread_id=longest(),
+        user_id=user,
+        message_id="1",
+    )
+    first = await stage.accept("one", source=source)
+    second = await stage.accept("two", source=replace(source, thread_id=longest()))
+    assert first.opened
+    assert second.opened

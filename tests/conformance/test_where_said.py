@@ -1,5 +1,7 @@
 """One conversation on several surfaces: each is told, by its own message, what the others are."""
 
+from dataclasses import replace
+
 import pytest
 
 from keryx.domain.approval import APPROVAL_LIFETIME
@@ -74,3 +76,11 @@ async def test_a_failure_is_told_on_every_surface(stage: Stage) -> None:
     text = "I could not answer: the model is gone\n/retry tries again."
     assert await told(stage, "telegram") == [("reply", text)]
     assert await told(stage, "signal") == await told(stage, "local") == [("copy", text)]
+
+
+async def test_an_answer_in_a_thread_of_a_chat_is_not_copied_into_the_chat_itself(stage: Stage) -> None:
+    await stage.finish(await stage.begin(), "Black ones.")
+    await stage.exchange("In a thread?", "Green ones.", source=replace(PHONE, thread_id="7"))
+    said_to = [(each.to.thread_id, each.kind) for each in await stage.deliveries("telegram")]
+    assert said_to[-2:] == [(None, "reply"), ("7", "reply")]
+    assert await told(stage, "signal") == [("copy", "Green ones.")]

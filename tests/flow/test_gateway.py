@@ -8,6 +8,7 @@ from keryx.clock import SECOND
 from keryx.config import Settings
 from keryx.domain.message import NewMessage, TextPart, ToolCallPart
 from keryx.domain.prompt import context_block, hashed_id
+from keryx.domain.session_key import ScopeSettings
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform, Trouble
@@ -33,6 +34,44 @@ async def test_what_comes_again_is_answered_once(store: Database, platform: Fake
         platform.say("and this")
         await until(lambda: len(platform.shown) == 2)
     assert platform.said_to("1") == ["You said: hello", "You said: and this"]
+
+
+async def ask(platform: FakePlatform, text: str, *, chat: str) -> str:
+    """Say something in a chat and return what it is answered."""
+    before = len(platform.said_to(chat))
+    platform.say(text, chat=chat)
+    await until(lambda: len(platform.said_to(chat)) > before)
+    return platform.said_to(chat)[-1]
+
+
+async def test_resume_brings_back_the_last_conversation_of_this_chat_and_not_of_another(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Actor()):
+        await ask(platform, "here", chat="1")
+        assert (
+            await ask(platform, "/new", chat="1") == "Fresh conversation. /resume brings the last one back."
+        )
+        await ask(platform, "there", chat="2")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'here'."
+        # What was taken up from elsewhere is of this chat, too; one that saw nothing yet takes up the last of all.
+        await ask(platform, "/resume there", chat="1")
+        await ask(platform, "/new", chat="2")
+        await ask(platform, "elsewhere", chat="2")
+        await ask(platform, "/new", chat="1")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'there'."
+        assert await ask(platform, "/resume", chat="3") == "Going on with 'elsewhere'."
+
+
+async def test_with_one_conversation_on_every_platform_resume_brings_back_the_last_of_all(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Actor(), settings=Settings(scope=ScopeSettings(dm="person"))):
+        await ask(platform, "older", chat="1")
+        await ask(platform, "/new", chat="1")
+        await ask(platform, "newer", chat="2")
+        await ask(platform, "/new", chat="2")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'newer'."
 
 
 async def test_what_cannot_be_read_holds_nothing_up(store: Database, platform: FakePlatform) -> None:

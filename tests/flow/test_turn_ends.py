@@ -255,6 +255,26 @@ async def test_a_stop_is_heard_while_the_gateway_ends(store: Database, platform:
         await asyncio.wait_for(ending, 10)
 
 
+async def test_what_a_turn_says_while_the_gateway_ends_is_sent_before_it_leaves(
+    store: Database, platform: FakePlatform
+) -> None:
+    at_work, may_end = asyncio.Event(), asyncio.Event()
+
+    async def linger(brief: Brief, stage: Stage) -> Answer:
+        at_work.set()
+        await may_end.wait()
+        return said("done")
+
+    async with running(store, platform, Actor(linger)) as gateway:
+        platform.say("hello")
+        await at_work.wait()
+        ending = asyncio.create_task(gateway.stop(seconds=20))
+        await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.wait_for(ending, 10)
+        assert platform.said_to("1") == ["done"]
+
+
 async def test_an_idle_gateway_writes_nothing(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
         platform.say("hello")

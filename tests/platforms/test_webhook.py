@@ -193,9 +193,11 @@ def test_an_idempotency_key_is_another_name_of_the_signed_id() -> None:
         (b'{"chat":"c","user":"","text":"x"}', "user is missing"),
         (b'{"chat":"c","user":"u","text":" \\n"}', "text is missing"),
         (b'{"chat":1,"user":"u","text":"x"}', "chat must be a string"),
-        (b'{"chat":"c","user":"u","text":"x","thread":""}', "thread_id is empty"),
+        (b'{"chat":"c","user":"u","text":"x","thread":""}', "thread is empty"),
+        (b'{"chat":"c","user":"u","text":"x","chat_type":"thread"}', "needs a thread"),
+        (b'{"chat":"%s","user":"u","text":"x"}' % (b"c" * 513), "chat 'ccc"),
         (b'{"chat":"c","user":"u","text":"x","chat_type":"party"}', "chat_type 'party'"),
-        (b'{"chat":"c\\u0000","user":"u","text":"x"}', "NUL"),
+        (b'{"chat":"c\\u0000","user":"u","text":"x"}', "chat 'c\\x00' holds a NUL"),
     ],
 )
 def test_what_is_signed_and_cannot_be_read_is_kept_with_the_reason(body: bytes, words: str) -> None:

@@ -34,6 +34,7 @@ def show() -> None:
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
         click.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
+    _tell_passed_over()
 
 
 @command.command(
@@ -50,6 +51,7 @@ def get(name: str) -> None:
         click.echo(_row(name).value)
     except InvalidValue as error:
         _fail(error)
+    _tell_passed_over()
 
 
 @command.command(
@@ -84,6 +86,14 @@ def path() -> None:
         click.echo(str(find_folders().user_file))
     except InvalidValue as error:
         _fail(error)
+    _tell_passed_over()
+
+
+def _tell_passed_over() -> None:
+    """Say which files were meant to be read, perhaps; beside the output, which programs take."""
+    folders = find_folders()
+    for path in folders.passed_over:
+        click.echo(f"{path} is not read: this profile's lies in {folders.config_dir}", err=True)
 
 
 def _row(name: str) -> Explained:

@@ -34,6 +34,14 @@ class Folders:
         """The owner's secrets."""
         return self.config_dir / ".env"
 
+    @property
+    def passed_over(self) -> tuple[Path, ...]:
+        """Files that are called so and lie above the profiles' folders, where nobody reads them."""
+        above = self.config_dir.parent
+        return tuple(
+            path for file in (self.user_file, self.secrets_file) if _is_file(path := above / file.name)
+        )
+
 
 def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
     """Return the folders of the profile that ``environ`` chooses.

@@ -53,7 +53,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The author gets nothing, or a pairing code where ``offer_pairing``."""
+    """The author gets nothing, or has a pairing code where ``offer_pairing``."""
 
     reason: RefusalReason
     offer_pairing: bool

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.domain.part import Part
-from keryx.domain.source import Source, check_id
+from keryx.domain.source import Source, check_id, check_id_length
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
@@ -62,6 +62,8 @@ class Inbound:
                 "an inbound message needs a ref: without it a redelivery would be answered twice"
             )
         check_id("ref", self.ref)
+        check_id_length("ref", self.ref)
+        self.source.check_lengths()
         if not self.parts:
             raise InvalidValue(f"inbound message {self.ref!r} says nothing: give it at least one part")
 

@@ -19,6 +19,8 @@ _PLATFORM = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # They mean something else where a platform's name may stand: in a session key, in a route.
 _RESERVED_PLATFORMS = frozenset({"person", "origin", "all"})
 _IDS = ("account", "user_id", "thread_id", "user_id_alt", "chat_id_alt")
+_ID_BYTES_MAX = 512
+"""Four of them, as a key spells them, fit into what PostgreSQL keeps in an index: 2,704 bytes."""
 PASSING = "print-"
 """How the account of a place begins that is there for one answer."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -46,6 +48,18 @@ def check_id(name: str, value: str | None) -> None:
     """Raise ``InvalidValue`` for an id with characters that no database keeps apart from others."""
     if value is not None and _UNSTORABLE.search(value):
         raise InvalidValue(f"{name} {value[:80]!r} holds a NUL or half a character: no platform's id does")
+
+
+def check_id_length(name: str, value: str | None) -> None:
+    """Raise ``InvalidValue`` for an id that is too long to be looked up by; it must have passed ``check_id``."""
+    if value is None:
+        return
+    length = len(value.encode()) + 2 * sum(map(value.count, ":@%"))
+    if length > _ID_BYTES_MAX:
+        raise InvalidValue(
+            f"{name} {value[:80]!r}… is too long: an id may have {_ID_BYTES_MAX} bytes, of which ':', '@' and '%' "
+            "take three each"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +107,11 @@ class Source:
         else:
             place = f"channel: {_first(self.chat_name, self.chat_id)}"
         return place if self.thread_id is None else f"{place}, thread: {_first(self.thread_id)}"
+
+    def check_lengths(self) -> None:
+        """Raise ``InvalidValue`` if an id in it is too long to be looked up by."""
+        for name in ("chat_id", *_IDS):
+            check_id_length(name, getattr(self, name))
 
     @property
     def is_passing(self) -> bool:

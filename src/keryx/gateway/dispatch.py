@@ -5,6 +5,7 @@ unfinished per address, in order; different addresses are served at the same tim
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +14,7 @@ from keryx.domain.outbox import ATTEMPTS_MAX, MAYBE_REPEATED_MARK, Outcome, Reje
 from keryx.domain.part import TextPart
 from keryx.domain.route import Address
 from keryx.domain.turn import TurnId
-from keryx.errors import NotFound
+from keryx.errors import NotFound, StoreUnavailable
 from keryx.gateway.desk import Bell, Desk, endlessly
 from keryx.gateway.hold import Hold
 from keryx.gateway.limits import Limits
@@ -35,6 +36,8 @@ from keryx.views.work import is_due
 
 AT_ONCE_MAX = 20
 """Addresses that are served at the same time."""
+LAST_SECONDS = 3.0
+"""How long what is due at the end is still begun."""
 PREVIEW_MIN = 24
 """Characters from which on it is worth showing what is being written."""
 GROWING = " …"
@@ -63,6 +66,7 @@ class Dispatcher:
         self._adapter = adapter
         self._hold = hold
         self._connector = hold.connector
+        self._claiming: asyncio.Task[bool] | None = None
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
@@ -71,7 +75,7 @@ class Dispatcher:
         self._limits = Limits() if limits is None else limits
 
     async def run(self) -> None:
-        """Send until cancelled; what is on its way then is finished first."""
+        """Send until cancelled; what is due or on its way then is sent first."""
         can = self._adapter.capabilities
         beside = [asyncio.create_task(self._bell.listen())]
         if can.edits:
@@ -88,7 +92,7 @@ class Dispatcher:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            await asyncio.gather(*self._sending.values(), return_exceptions=True)
+            await self._finish()
 
     async def send_due(self) -> bool:
         """Begin to send what is due, as much as there is room for; False where nothing of it was to be had."""
@@ -100,14 +104,30 @@ class Dispatcher:
             lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
         ):
             return True
+        # Whoever is cancelled meanwhile does not leave behind what is claimed and sent by nobody.
+        self._claiming = asyncio.create_task(self._claim(room))
+        return await asyncio.shield(self._claiming)
+
+    async def _claim(self, room: int) -> bool:
+        """Take what is due and begin to send it; False where nothing was to be had."""
         claimed = await self._desk.insist(
-            lambda tx: claim_deliveries(tx, connector, limit=room), what="dispatch"
+            lambda tx: claim_deliveries(tx, self._connector, limit=room), what="dispatch"
         )
         for delivery in claimed:
             task = asyncio.create_task(self._deliver(delivery), name=f"keryx-delivery-{delivery.id}")
             self._sending[delivery.id] = task
             task.add_done_callback(partial(self._ended, delivery.id))
         return bool(claimed)
+
+    async def _finish(self) -> None:
+        """Send what a turn has said that ended just now, or it would wait for the next start."""
+        with suppress(TimeoutError, StoreUnavailable):
+            async with asyncio.timeout(LAST_SECONDS):
+                if self._claiming is not None:
+                    await asyncio.gather(self._claiming, return_exceptions=True)
+                while await self.send_due() and self._sending:
+                    await asyncio.wait(self._sending.values())
+        await asyncio.gather(*self._sending.values(), return_exceptions=True)
 
     def _ended(self, delivery_id: int, task: "asyncio.Task[None]") -> None:
         if len(self._sending) >= AT_ONCE_MAX:

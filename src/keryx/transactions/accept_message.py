@@ -40,7 +40,7 @@ from keryx.transactions.flush_session import give_way
 from keryx.transactions.link_accounts import Linked, enter_link
 from keryx.transactions.manage_access import resolve_source
 from keryx.transactions.open_session import Handed, open_session
-from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
+from keryx.transactions.pair_stranger import YOUR_CODE, PairingOffered, PairingRefused, offer_pairing
 from keryx.transactions.run_command import CommandContext, NeedsAnswer, run_command
 from keryx.values import dataclass
 
@@ -145,11 +145,10 @@ def _meet_stranger(
     if refused.offer_pairing:
         offer = offer_pairing(tx, source, ids)
         if isinstance(offer, PairingOffered):
-            text = (
-                f"I do not know you yet. Your code is {offer.code}: give it, or the number {offer.request_no}, "
-                "to my owner within the hour."
-            )
+            text = YOUR_CODE.format(code=offer.code, number=offer.request_no)
             _say(tx, source, text, kind="pairing", session_id=None, ids=ids)
+        if isinstance(offer, PairingRefused):
+            return replace(refused, offer_pairing=False)
     return refused
 
 

@@ -34,6 +34,7 @@ from keryx.values import dataclass
 ASKS_IN = (
     "{name} on {platform} asks to be let in. /pair approve {number} does so, /pair deny {number} does not."
 )
+YOUR_CODE = "I do not know you yet. Your code is {code}: give it, or the number {number}, to my owner within the hour."
 NAME_LENGTH = 60
 
 

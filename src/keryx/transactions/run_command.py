@@ -41,6 +41,8 @@ from keryx.transactions.command_handlers.context import (
 
 __all__ = ["CommandContext", "CommandOutcome", "NeedsAnswer", "run_command"]
 
+NOT_FOR_YOU: Final = "/{name} is not for you here."
+
 Handler = Callable[[Tx, CommandContext, str], CommandOutcome]
 
 
@@ -48,7 +50,7 @@ def run_command(tx: Tx, parsed: ParsedCommand, *, context: CommandContext) -> Co
     """Carry out a command, or say why not."""
     grants = access.list_grants(tx)
     if not _may_use(parsed.command, context, grants):
-        return decline(context, f"/{parsed.name} is not for you here.")
+        return decline(context, NOT_FOR_YOU.format(name=parsed.name))
     try:
         return _HANDLERS[parsed.name](tx, context, parsed.arguments)
     except (InvalidValue, NotAllowed, NotFound, SessionBusy) as error:
@@ -63,9 +65,11 @@ def show_help(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome
         usable = [command for command in COMMANDS if _may_use(command, context, grants)]
         return say(context, "\n".join(f"{command.usage}: {command.help}" for command in usable))
     command = find_command(arguments)
-    if command is None or not _may_use(command, context, grants):
+    if command is None:
         name = arguments.removeprefix("/").lower()
         return say(context, UnknownCommand(name=shortly(name), nearest=nearest_commands(name)).reply)
+    if not _may_use(command, context, grants):
+        return say(context, NOT_FOR_YOU.format(name=command.name))
     also = f" Also: {', '.join(f'/{alias}' for alias in command.aliases)}." if command.aliases else ""
     return say(context, f"{command.usage}: {command.help}{also}")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from keryx.domain.outbox import DeliveryKind
 from keryx.domain.route import Address
+from keryx.domain.source import Source
 from keryx.store.database import ReadTx
 from keryx.store.tables import keys, outbox, turns
 
@@ -21,7 +22,7 @@ def where_said(
     if to is None and turn.origin is not None:
         kinds[Address.of(turn.origin)] = kind
         for surface in keys.list_keys(tx, turn.session_id):
-            if _names_place(surface.key):
+            if names_place(surface.key) and not _is_chat_of(surface.source, turn.origin):
                 kinds.setdefault(Address.of(surface.source), "copy")
     if "copy" in kinds.values():
         held = outbox.find_held(tx, turn.id)
@@ -31,7 +32,15 @@ def where_said(
     return kinds
 
 
-def _names_place(key: str) -> bool:
+def _is_chat_of(surface: Source, origin: Source) -> bool:
+    """Say whether a surface is the chat somebody spoke in: only what is a thread by its type is a place of its own."""
+    return "thread" not in (surface.chat_type, origin.chat_type) and (
+        (surface.platform, surface.account, surface.chat_id)
+        == (origin.platform, origin.account, origin.chat_id)
+    )
+
+
+def names_place(key: str) -> bool:
     """Say whether a key stands for one chat; a person's, or a whole platform's, is no surface to send a copy to."""
     _agent, _profile, _surface, _kind, *parts = key.split(":")
     return bool(parts)

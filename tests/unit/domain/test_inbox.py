@@ -1,5 +1,7 @@
 """The inbox: states, fates, and what may be an inbound message."""
 
+from dataclasses import replace
+
 import pytest
 
 from keryx.domain.inbox import (
@@ -61,3 +63,15 @@ def test_an_inbound_message_has_a_ref_and_says_something() -> None:
 def test_a_ref_that_no_database_can_keep_is_refused() -> None:
     with pytest.raises(InvalidValue, match=r"ref .* holds a NUL"):
         Inbound(source=LOCAL_CLI, ref="a\x00", parts=(TextPart(text="hi"),))
+
+
+def test_an_id_that_no_index_can_hold_is_refused_where_it_comes_in() -> None:
+    parts = (TextPart(text="hi"),)
+    for longest in ("x" * 512, "é" * 256, ":" * 170):
+        assert Inbound(source=replace(LOCAL_CLI, chat_id=longest), ref=longest, parts=parts).ref == longest
+        with pytest.raises(InvalidValue, match=r"chat_id .* is too long"):
+            Inbound(source=replace(LOCAL_CLI, chat_id=f"{longest}:"), ref="1", parts=parts)
+        with pytest.raises(InvalidValue, match=r"user_id .* is too long"):
+            Inbound(source=replace(LOCAL_CLI, user_id=f"{longest}:"), ref="1", parts=parts)
+        with pytest.raises(InvalidValue, match=r"ref .* is too long"):
+            Inbound(source=LOCAL_CLI, ref=f"{longest}:", parts=parts)

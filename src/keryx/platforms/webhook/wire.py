@@ -41,6 +41,7 @@ _ID: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _TRY_AGAIN: Final = frozenset({408, 425, 429, 503})
+_OUR_NAMES: Final = re.compile(r"\b(chat|user|thread)_id\b")
 _OPTIONAL: Final = ("user_name", "chat_name", "chat_type", "thread")
 
 
@@ -138,7 +139,9 @@ def parse(
         )
     except InvalidValue as error:
         raw = body.decode("utf-8", "backslashreplace")
-        return Malformed(ref=message_id, raw=raw, reason=cut(str(error), _REASON_MAX))
+        # Whoever sent it knows the fields by the names of the message.
+        reason = cut(_OUR_NAMES.sub(r"\1", str(error)), _REASON_MAX)
+        return Malformed(ref=message_id, raw=raw, reason=reason)
 
 
 def refusal(refused: Refused) -> Problem:
@@ -151,7 +154,7 @@ def refusal(refused: Refused) -> Problem:
         return Problem(status=403, detail=detail, code="pairing_required")
     detail = (
         "This user is not let in, and the message was not kept. The owner can give out a code with /link, or let users "
-        "ask by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
+        "ask, three at a time, by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
     )
     return Problem(status=403, detail=detail, code="sender_refused")
 

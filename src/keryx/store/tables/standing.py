@@ -121,6 +121,11 @@ def list_sessions(tx: ReadTx, *, audience_id: int, limit: int) -> list[ListedSes
     ]
 
 
+def was_shown_at(tx: ReadTx, session_id: str, address: str) -> bool:
+    """Say whether what a session said lately was said at an address, too."""
+    return tx.row("standing.shown_at", session_id=session_id, address=address) is not None
+
+
 def find_last_message(tx: ReadTx, session_id: str) -> LastMessage | None:
     """Return the last thing somebody said to a session, or None."""
     row = tx.row("standing.last_message", session_id=session_id)

@@ -6,6 +6,12 @@ WHERE audience_id = :audience_id AND deleted_at IS NULL AND archived_at IS NULL
 ORDER BY (pinned_at IS NOT NULL) DESC, last_active_at DESC, id DESC
 LIMIT :limit
 
+-- name: standing.shown_at
+-- Whether any of the last fifty things a session said went to an address: all of them are too many to look at.
+SELECT 1 FROM (SELECT address FROM outbox WHERE session_id = :session_id ORDER BY id DESC LIMIT 50) AS lately
+WHERE address = :address
+LIMIT 1
+
 -- name: standing.last_message
 -- The last thing somebody said to a session, and its fate.
 SELECT id, state, fate, fate_note, received_at FROM inbox

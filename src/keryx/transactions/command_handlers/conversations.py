@@ -1,5 +1,6 @@
 """``/new``, ``/resume``, ``/sessions``, ``/attach``, ``/detach``, ``/fork``: which conversation a place shows."""
 
+from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.title import titled
 from keryx.store.database import Tx
@@ -10,6 +11,7 @@ from keryx.transactions.command_handlers.context import (
     CommandOutcome,
     ago,
     decline,
+    messages,
     say,
     shortly,
 )
@@ -23,10 +25,13 @@ from keryx.transactions.resume_session import (
     resume,
     start_new,
 )
+from keryx.transactions.where_said import names_place
 
 LISTED = 10
 SEARCHED = 500
 """Among how many conversations a name is looked for."""
+LOOKED_AT = 50
+"""Among how many the last one of this chat is."""
 
 _REFUSALS: dict[SwitchRefusal, str] = {
     "audience": "That conversation was held with other people than those who read this chat, so it stays there.",
@@ -52,7 +57,7 @@ def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> Comm
         return say(context, "There are no conversations yet.")
     lines = [
         f"{number}. {_mark(session, context)}{shortly(session.name)} "
-        f"({session.message_count} messages, {ago(session.last_active_at, now=tx.now)})"
+        f"({messages(session.message_count)}, {ago(session.last_active_at, now=tx.now)})"
         for number, session in enumerate(listed, 1)
     ]
     return say(context, "\n".join([*lines, "/resume <number> goes on with one."]))
@@ -118,16 +123,25 @@ def _choose(tx: Tx, context: CommandContext, wanted: str) -> standing.ListedSess
     """Return the one conversation meant, or what to say when that is none or several."""
     listed = _listed(tx, context, SEARCHED)
     if not wanted:
-        others = [session for session in listed if session.id != context.session_id]
-        if not others:
-            return "There is no other conversation to go on with."
-        return max(others, key=lambda session: session.last_active_at)
+        return _last_here(tx, context, listed) or "There is no other conversation to go on with."
     if wanted.isascii() and wanted.isdigit():
         number = int(wanted)
         if 1 <= number <= min(len(listed), LISTED):
             return listed[number - 1]
         return f"There is no number {shortly(wanted)}. /sessions lists the conversations with their numbers."
     return _named(listed, wanted)
+
+
+def _last_here(
+    tx: Tx, context: CommandContext, listed: list[standing.ListedSession]
+) -> standing.ListedSession | None:
+    """Return the last conversation of this chat but its current one; else, or in a scope of many chats, of any."""
+    others = [session for session in listed if session.id != context.session_id]
+    others.sort(key=lambda session: session.last_active_at, reverse=True)
+    address = str(Address.of(context.source))
+    here = (session for session in others[:LOOKED_AT] if standing.was_shown_at(tx, session.id, address))
+    found = next(here, None) if names_place(context.key) else None
+    return found or next(iter(others), None)
 
 
 def _named(listed: list[standing.ListedSession], wanted: str) -> standing.ListedSession | str:

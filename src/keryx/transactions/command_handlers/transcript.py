@@ -11,7 +11,13 @@ from keryx.transactions.branch_session import (
     retry,
     undo,
 )
-from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ask_surface, say
+from keryx.transactions.command_handlers.context import (
+    CommandContext,
+    CommandOutcome,
+    ask_surface,
+    messages,
+    say,
+)
 from keryx.transactions.compress_session import compress_session
 from keryx.transactions.cover_messages import uncover_last
 from keryx.transactions.fail_turn import stop_session
@@ -31,7 +37,8 @@ def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcom
     if isinstance(outcome, NothingToUndo):
         return say(context, "There is not that much to take back.")
     what = "the last turn" if turns == 1 else f"the last {turns} turns"
-    return say(context, f"Took back {what}; {outcome.message_count} messages are left. /redo brings it back.")
+    left = f"{messages(outcome.message_count)} {'is' if outcome.message_count == 1 else 'are'} left"
+    return say(context, f"Took back {what}; {left}. /redo brings it back.")
 
 
 def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
@@ -39,7 +46,7 @@ def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     outcome = redo(tx, context.session_id, person_id=context.person.id)
     if isinstance(outcome, NothingToRedo):
         return say(context, "Nothing was taken back here.")
-    return say(context, f"Back again: {outcome.message_count} messages.")
+    return say(context, f"Back again: {messages(outcome.message_count)}.")
 
 
 def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
