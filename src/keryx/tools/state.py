@@ -49,7 +49,7 @@ class SearchHistory(Told):
     parameters = {"query": {"type": "string", "description": "What to look for"}}  # noqa: RUF012 - never changed
 
     def tell(self, tx: ReadTx, use: Use) -> str:
-        """Return the newest hits with their conversations."""
+        """Return the newest hits with their conversations; the question that led here is none."""
         found = search(
             tx,
             use.text("query"),
@@ -57,6 +57,7 @@ class SearchHistory(Told):
             limit=LISTED,
             neighbours=0,
             audience_id=use.audience_id,
+            asking=None if use.turn_id is None else (use.session_id, use.turn_id),
         )
         lines = [
             f"{_named(session.title, session.session_id)}{f' [{hit.seq}]' if hit.seq else ''}: "
