@@ -49,6 +49,11 @@ def run_command(tx: Tx, parsed: ParsedCommand, *, context: CommandContext) -> Co
     grants = access.list_grants(tx)
     if not _may_use(parsed.command, context, grants):
         return decline(context, f"/{parsed.name} is not for you here.")
+    if parsed.arguments and not parsed.command.arguments and parsed.name != "stop":  # what is to end is ended
+        return decline(
+            context,
+            f"/{parsed.name} takes nothing after it: send it alone, and the rest as a message of its own.",
+        )
     try:
         return _HANDLERS[parsed.name](tx, context, parsed.arguments)
     except (InvalidValue, NotAllowed, NotFound, SessionBusy) as error:
@@ -65,7 +70,7 @@ def show_help(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome
     command = find_command(arguments)
     if command is None or not _may_use(command, context, grants):
         name = arguments.removeprefix("/").lower()
-        return say(context, UnknownCommand(name=shortly(name), nearest=nearest_commands(name)).reply)
+        return decline(context, UnknownCommand(name=shortly(name), nearest=nearest_commands(name)).reply)
     also = f" Also: {', '.join(f'/{alias}' for alias in command.aliases)}." if command.aliases else ""
     return say(context, f"{command.usage}: {command.help}{also}")
 

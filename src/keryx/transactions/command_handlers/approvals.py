@@ -10,6 +10,7 @@ from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     ago,
+    decline,
     number_of,
     say,
     shortly,
@@ -34,7 +35,7 @@ def approve(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             forget_rule(tx, rule_id, person_id=context.person.id)
             return say(context, f"Rule {rule_id} is forgotten: I ask you again.")
         case ["forget", *_]:
-            return say(context, "Say which: /approve forget <number>. /approve rules lists them.")
+            return decline(context, "Say which: /approve forget <number>. /approve rules lists them.")
         case [*first, word] if word in _SCOPES:
             return _decide(tx, context, " ".join(first), "approved", scope=_SCOPES[word])
         case [word, number] if word in _SCOPES:
@@ -55,7 +56,7 @@ def _decide(
     if number is None:
         waiting = standing.list_questions(tx, context.session_id, person_id=context.person.id)
         if len(waiting) != 1 or arguments:
-            return say(context, _questions(waiting))
+            return decline(context, _questions(waiting))
         number = waiting[0].id
     match decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope):
         case Decided(rule=None):
@@ -63,13 +64,13 @@ def _decide(
         case Decided(rule=ApprovalRule() as rule):
             return say(context, _lastingly(rule, context))
         case NotAsked():
-            return say(context, "That question was not put to you.")
+            return decline(context, "That question was not put to you.")
         case OnlyOnce():
-            return say(context, ONLY_ONCE)
+            return decline(context, ONLY_ONCE)
         case TooLate():
-            return say(context, "That question has expired; the agent was told so.")
+            return decline(context, "That question has expired; the agent was told so.")
         case already:
-            return say(context, f"That was {already.approval.state} already.")
+            return decline(context, f"That was {already.approval.state} already.")
 
 
 def _lastingly(rule: ApprovalRule, context: CommandContext) -> str:

@@ -11,7 +11,13 @@ from keryx.transactions.branch_session import (
     retry,
     undo,
 )
-from keryx.transactions.command_handlers.context import CommandContext, CommandOutcome, ask_surface, say
+from keryx.transactions.command_handlers.context import (
+    CommandContext,
+    CommandOutcome,
+    ask_surface,
+    decline,
+    say,
+)
 from keryx.transactions.compress_session import compress_session
 from keryx.transactions.cover_messages import uncover_last
 from keryx.transactions.fail_turn import stop_session
@@ -29,16 +35,26 @@ def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcom
     turns = parse_turns(arguments)
     outcome = undo(tx, context.session_id, person_id=context.person.id, turns=turns)
     if isinstance(outcome, NothingToUndo):
-        return say(context, "There is not that much to take back.")
+        return decline(context, _too_few(outcome.turns))
     what = "the last turn" if turns == 1 else f"the last {turns} turns"
     return say(context, f"Took back {what}; {outcome.message_count} messages are left. /redo brings it back.")
+
+
+def _too_few(turns: int) -> str:
+    match turns:
+        case 0:
+            return "There is nothing here to take back."
+        case 1:
+            return "There is only one turn to take back: write /undo."
+        case _:
+            return f"There are only {turns} turns to take back: write /undo {turns} for all of them."
 
 
 def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Go back to what was undone."""
     outcome = redo(tx, context.session_id, person_id=context.person.id)
     if isinstance(outcome, NothingToRedo):
-        return say(context, "Nothing was taken back here.")
+        return decline(context, "Nothing was taken back here.")
     return say(context, f"Back again: {outcome.message_count} messages.")
 
 
@@ -47,7 +63,7 @@ def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     rerun = Rerun(ids=context.ids, source=context.source)
     outcome = retry(tx, context.session_id, person_id=context.person.id, rerun=rerun)
     if isinstance(outcome, NothingToRetry):
-        return say(context, "There is nothing to answer again.")
+        return decline(context, "There is nothing to answer again.")
     return CommandOutcome(session_id=context.session_id, queued=outcome.inbox_id)
 
 
@@ -60,7 +76,7 @@ def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
         case "undo":
             dropped = uncover_last(tx, context.session_id, person_id=person_id)
             if dropped is None:
-                return say(context, "No summary stands for anything here.")
+                return decline(context, "No summary stands for anything here.")
             what = f"messages {dropped.first_seq} to {dropped.last_seq}"
             return say(context, f"The summary of {what} is taken back: the model reads what it stood for.")
         case _:
@@ -73,7 +89,7 @@ def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
                 ids=context.ids,
             )
             if asked is None:
-                return say(context, NOTHING_SAID)
+                return decline(context, NOTHING_SAID)
             return CommandOutcome(session_id=context.session_id, queued=asked)
 
 
