@@ -4,6 +4,7 @@ from typing import Final, get_args
 
 from keryx.domain.approval import ApprovalId, Decided, NotAsked, OnlyOnce, Scope, TooLate, Verdict
 from keryx.domain.approval_rule import ApprovalRule, describe_coverage
+from keryx.domain.route import Address
 from keryx.store.database import Tx
 from keryx.store.tables import approval_rules, standing
 from keryx.transactions.command_handlers.context import (
@@ -15,7 +16,7 @@ from keryx.transactions.command_handlers.context import (
     say,
     shortly,
 )
-from keryx.transactions.decide_approval import decide_approval
+from keryx.transactions.decide_approval import decide_approval, tell_decided
 from keryx.transactions.manage_approval_rules import forget_rule
 
 RULES_MAX: Final = 50
@@ -58,7 +59,10 @@ def _decide(
         if len(waiting) != 1 or arguments:
             return decline(context, _questions(waiting))
         number = waiting[0].id
-    match decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope):
+    outcome = decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope)
+    if isinstance(outcome, Decided):
+        tell_decided(tx, number, verdict, answered_at=Address.of(context.source), ids=context.ids)
+    match outcome:
         case Decided(rule=None):
             return say(context, "Allowed." if verdict == "approved" else "Refused.")
         case Decided(rule=ApprovalRule() as rule):
