@@ -132,7 +132,7 @@ async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clo
     pinned = await chat.talk.session("Pinned one")
     await chat.talk.database.write(lambda tx: pin(tx, pinned, person_id=chat.person.id))
     assert (await chat.reply("/sessions")).splitlines() == [
-        "1. * Pinned one (1 messages, less than a minute ago)",
+        "1. * Pinned one (1 message, less than a minute ago)",
         "2. Rome trip (2 messages, less than a minute ago)",
         "3. → Figs for dinner (2 messages, 2 h ago)",
         "/resume <number> goes on with one.",

@@ -13,7 +13,7 @@ from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Database, ReadTx, Tx
 from keryx.tools.told import Offered, Told
 from keryx.tools.tool import Tool, ToolFailed, Use
-from keryx.transactions.command_handlers.context import ago, span
+from keryx.transactions.command_handlers.context import ago, messages, span
 from keryx.transactions.manage_memory import Kept, edit_memory, remember
 from keryx.views.board import show_board
 from keryx.views.memories import find_memories
@@ -84,7 +84,7 @@ class ListSessions(Told):
         """Return the newest conversations, a line each."""
         page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
         lines = [
-            f"{number}. {_named(row.title or row.preview, row.id)}: {row.message_count} messages, "
+            f"{number}. {_named(row.title or row.preview, row.id)}: {messages(row.message_count)}, "
             f"{ago(row.last_active_at, now=tx.now)}"
             for number, row in enumerate(page.rows, 1)
         ]

@@ -97,6 +97,11 @@ def ago(then: Micros, *, now: Micros) -> str:
     return f"{span(max(0, now - then))} ago"
 
 
+def messages(count: int) -> str:
+    """Return how many messages there are, as people say it."""
+    return "1 message" if count == 1 else f"{count} messages"
+
+
 def number_of(text: str) -> int | None:
     """Return the number that a text is, or None."""
     # Longer ones are no numbers of ours, and databases refuse them.

@@ -10,6 +10,7 @@ from keryx.transactions.command_handlers.context import (
     CommandOutcome,
     ago,
     decline,
+    messages,
     say,
     shortly,
 )
@@ -53,7 +54,7 @@ def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> Comm
         return say(context, "There are no conversations yet. Say something, and this is the first.")
     lines = [
         f"{number}. {_mark(session, context)}{shortly(session.name)} "
-        f"({session.message_count} messages, {ago(session.last_active_at, now=tx.now)})"
+        f"({messages(session.message_count)}, {ago(session.last_active_at, now=tx.now)})"
         for number, session in enumerate(listed, 1)
     ]
     return say(context, "\n".join([*lines, "/resume <number> goes on with one."]))

@@ -9,6 +9,7 @@ from keryx.transactions.command_handlers.context import (
     ago,
     ask_surface,
     decline,
+    messages,
     say,
     shortly,
 )
@@ -42,7 +43,7 @@ def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     open_items = inbox.count_open(tx, session.id)
     lines = [
         f"{shortly(session.title) if session.title else 'Untitled'} ({session.id})",
-        f"{session.message_count} messages; last active {ago(session.last_active_at, now=tx.now)}.",
+        f"{messages(session.message_count)}; last active {ago(session.last_active_at, now=tx.now)}.",
         "Nothing is running."
         if turn is None or gives_way(turn.purpose)
         else f"The agent is {turn_word(turn.state)}.",

@@ -16,6 +16,7 @@ from keryx.transactions.command_handlers.context import (
     CommandOutcome,
     ask_surface,
     decline,
+    messages,
     say,
 )
 from keryx.transactions.compress_session import compress_session
@@ -37,7 +38,8 @@ def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcom
     if isinstance(outcome, NothingToUndo):
         return decline(context, _too_few(outcome.turns))
     what = "the last turn" if turns == 1 else f"the last {turns} turns"
-    return say(context, f"Took back {what}; {outcome.message_count} messages are left. /redo brings it back.")
+    left = f"{messages(outcome.message_count)} {'is' if outcome.message_count == 1 else 'are'} left"
+    return say(context, f"Took back {what}; {left}. /redo brings it back.")
 
 
 def _too_few(turns: int) -> str:
@@ -55,7 +57,7 @@ def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     outcome = redo(tx, context.session_id, person_id=context.person.id)
     if isinstance(outcome, NothingToRedo):
         return decline(context, "Nothing was taken back here.")
-    return say(context, f"Back again: {outcome.message_count} messages.")
+    return say(context, f"Back again: {messages(outcome.message_count)}.")
 
 
 def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
