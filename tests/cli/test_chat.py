@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from keryx.agents.guide import SETUP
+from keryx.agents.guide import ABILITIES, SETUP
 from keryx.domain.inbox import Inbound
 from keryx.domain.message import TextPart
 from keryx.domain.source import Source
@@ -237,6 +237,8 @@ async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path:
         await person.sees("three", times=2)
         person.type("/stat")
         await person.sees("Show what is going on here.")
+        person.type(CTRL_C + "/")
+        await person.sees("Start a fresh conversation here.")
         person.type(CTRL_C)
         person.enter("after it")
         await person.sees("You said: after it")
@@ -262,6 +264,14 @@ async def test_without_a_terminal_every_line_is_a_message_and_the_output_plain(
     assert "/title [text]: Show or set this conversation's title.\n" in out
     assert "I could not answer: there is no more paper\n" in out
     assert "You said: bye\n" in out
+
+
+async def test_what_stands_apart_in_an_answer_stands_apart_without_a_terminal(store_address: str) -> None:
+    code, out, err = await run("chat", store_address, given="hello\n")
+    assert (code, err) == (0, "")
+    # The welcome may come between them.
+    assert f"{SETUP}\n\n" in out
+    assert f"{ABILITIES}\n\n" in out
 
 
 async def test_a_script_gets_the_answer_and_nothing_else(store_address: str, tmp_path: Path) -> None:

@@ -79,6 +79,23 @@ async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(ask: A
     assert "nowhere" in err
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("/undo many", "give a number of turns from 1 to 100"),
+        ("/undo", "There is nothing here to take back."),
+        ("/nwe", "Did you mean /new?"),
+        ("/new please", "/new takes nothing after it"),
+        ("/resume nowhere", "There is no conversation called 'nowhere' here."),
+    ],
+)
+async def test_a_command_that_does_nothing_is_an_error_with_its_reason(ask: Ask, text: str, why: str) -> None:
+    code, out, err = await ask(text, Actor())
+    assert (code, out) == (1, "")
+    assert err.startswith("keryx: ")
+    assert why in err
+
+
 async def test_what_a_command_sets_going_is_its_answer(ask: Ask) -> None:
     assert await ask("hello", Actor()) == (0, "You said: hello\n", "")
     assert await ask("/retry", Actor(), "hello") == (0, "You said: hello\n", "")

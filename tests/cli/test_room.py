@@ -19,7 +19,10 @@ from keryx.transactions.begin_turn import BegunTurn
 from keryx.transactions.fail_turn import stop_turn
 from keryx.views.said import Look
 from tests.cli.runner import make_desk
+from tests.conformance import acting as act
+from tests.conformance.acting import call
 from tests.conformance.stage import Stage
+from tests.conformance.test_said import send_all
 
 
 class Bystander:
@@ -35,6 +38,37 @@ def spoken(begun: BegunTurn, text: str) -> Delta:
     return Delta(
         session_id=begun.lease.session_id, turn_id=begun.turn_id, after=1, kind="text", offset=0, text=text
     )
+
+
+async def test_what_was_said_elsewhere_stands_before_what_came_of_it(
+    database: Database, clock: FakeClock
+) -> None:
+    stage = Stage(database=database, clock=clock)
+    await stage.exchange("hello", source=LOCAL_CLI)
+    await send_all(stage)
+    shown = StringIO()
+    room = Room(make_desk(database), Screen(Console(file=shown, force_terminal=True)))
+    await room.begin()
+    room.leave(hurried=True)
+    await watch(room)
+    # All of it between two looks, as a quick turn of a gateway is.
+    await stage.accept("which sessions are there?", source=LOCAL_CLI)
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "pure"), text="I will look.")
+    await act.result(stage, begun, "a")
+    await stage.finish(begun, "There are two.")
+    await watch(room)
+    told = shown.getvalue()
+    places = [told.find(each) for each in ("another terminal: ", "I will look.", "tool (", "There are two.")]
+    assert -1 not in places
+    assert places == sorted(places)
+    room.close()
+
+
+async def watch(room: Room) -> None:
+    """Let a room look until everything is shown."""
+    async with asyncio.timeout(30):
+        await room.watch(cast("Presence", Bystander()), Lines(StringIO()))
 
 
 async def test_a_stopped_answer_is_called_so_though_the_next_one_speaks_already(
@@ -53,8 +87,7 @@ async def test_a_stopped_answer_is_called_so_though_the_next_one_speaks_already(
     following = await stage.begin()
     room.turn.hear(spoken(following, "Yes, "))
     room.leave(hurried=True)
-    async with asyncio.timeout(30):
-        await room.watch(cast("Presence", Bystander()), Lines(StringIO()))
+    await watch(room)
     told = " ".join(shown.getvalue().split())
     assert "Once there was a herald." in told
     assert "He spoke" in told

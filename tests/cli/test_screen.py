@@ -35,13 +35,24 @@ def test_what_grows_is_drawn_as_it_will_stand_at_any_width_and_no_higher_than_th
     assert shown.draw(" ", (), columns=60, rows=4) == shown.draw("word", (), columns=60, rows=0) == []
 
 
+def test_no_line_is_filled_up_with_blanks() -> None:
+    shown, _ = screen(at_terminal=True)
+    written: list[str] = []
+    shown.write_with(written.append, redraw=lambda: None)
+    text = "# The herald\n\nHe **spoke** to kings.\n\n- one"
+    shown.answer(text)
+    for line in "".join(written).splitlines() + shown.draw(text, (), columns=60, rows=9):
+        assert line == line.rstrip()
+
+
 def test_elsewhere_they_are_what_was_written() -> None:
     shown, written = screen(at_terminal=False)
     shown.answer("**Bold** and [not markup] " + 10 * "long ")
     shown.heard("Ana [red]", "hello")
     shown.greet("Nobody")
-    assert written.getvalue().splitlines()[:3] == [
+    assert written.getvalue().splitlines()[:4] == [
         "**Bold** and [not markup] " + 10 * "long ",
+        "",
         "Ana [red]: hello",
         "Nobody answers here. /help lists the commands.",
     ]

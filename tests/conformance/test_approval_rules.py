@@ -6,7 +6,7 @@ from keryx.clock import HOUR
 from keryx.domain.approval import APPROVAL_LIFETIME, Decided, OnlyOnce, Question, Scope
 from keryx.domain.approval_rule import ApprovalRule, Wish
 from keryx.domain.person import PersonId
-from keryx.domain.source import Source
+from keryx.domain.source import LOCAL_CLI, Source
 from keryx.errors import NotFound
 from keryx.store.database import Database
 from keryx.store.tables import approval_rules, approvals, turns
@@ -21,6 +21,7 @@ from keryx.transactions.record_step import Started, ask_approval
 from tests.conformance.acting import call, result, start
 from tests.conformance.stage import Stage
 
+WEB = Source(platform="web", chat_id="browser", chat_type="dm")
 GIT = Question(text="May I run git status?", tool="tool", covers="git *")
 
 
@@ -253,7 +254,9 @@ async def reply(stage: Stage, text: str, *, source: Source | None = None) -> str
 
 async def test_the_commands_take_number_and_scope_in_any_order_and_from_anywhere(stage: Stage) -> None:
     first = await ask(stage, await begin(stage, source=group("ana")))
-    told = await reply(stage, f"/approve session {first}")
+    await stage.accept(f"/approve session {first}")
+    told, elsewhere = sorted(text for _, text in (await stage.said())[-2:])
+    assert elsewhere == f"Question {first} was allowed elsewhere."
     assert told.startswith("Allowed, and from now on in that conversation: tool: git *. /approve forget ")
     await end(stage, await stage.begin())
     second = await ask(stage, await begin(stage, source=group("ana")))
@@ -266,6 +269,27 @@ async def test_the_commands_take_number_and_scope_in_any_order_and_from_anywhere
     assert how == "/approve forget <number> takes one back."
     third = await ask(stage, await begin(stage))
     assert await reply(stage, f"/approve once {third}") == "Allowed."
+
+
+async def test_an_answer_is_told_wherever_the_question_stands_but_where_it_was_given(stage: Stage) -> None:
+    begun = await begin(stage, source=WEB)
+    await stage.accept(f"/attach {begun.lease.session_id}", source=LOCAL_CLI)
+    first = await ask(stage, begun)
+    await stage.accept(f"/deny {first}", source=LOCAL_CLI)
+    assert (await stage.said("web"))[-1][1] == f"Question {first} was refused elsewhere."
+    assert (await stage.said("local"))[-1][1] == "Refused."
+    await stage.finish(await stage.begin(), "as you like")
+    # A terminal that joined shows by itself what waits and who answered.
+    second = await ask(stage, await begin(stage, source=WEB))
+    at_terminal = await stage.said("local")
+    await stage.accept(f"/approve {second}", source=WEB)
+    assert (await stage.said("web"))[-1][1] == "Allowed."
+    assert await stage.said("local") == at_terminal
+    # Who comes too late is told so, and nobody else anything.
+    at_browser = await stage.said("web")
+    await stage.accept(f"/deny {second}", source=LOCAL_CLI)
+    assert (await stage.said("local"))[-1][1] == "That was approved already."
+    assert await stage.said("web") == at_browser
 
 
 async def test_a_question_of_a_turn_that_was_stopped_waits_for_nobody(stage: Stage) -> None:

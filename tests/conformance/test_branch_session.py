@@ -63,7 +63,7 @@ async def test_after_an_undo_the_conversation_goes_on_from_there(talk: Talk) -> 
 
 async def test_more_turns_than_there_are_cannot_be_undone(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
-    assert await do_undo(talk, session_id, 2) == NothingToUndo()
+    assert await do_undo(talk, session_id, 2) == NothingToUndo(turns=1)
     assert await do_redo(talk, session_id) == NothingToRedo()
     assert await talk.texts(session_id) == ["a", "b"]
 

@@ -176,15 +176,15 @@ async def test_nobody_sees_changes_or_takes_back_what_others_keep(chat: Chat) ->
     ben = await stage.meet("ben")
     other = Chat(stage, await stage.exchange("hi", source=dm("ben")), ben.id, dm("ben"))
     kept = await chat.keep("Likes figs")
-    with pytest.raises(NotFound, match="no memory"):
+    with pytest.raises(NotFound, match="no note"):
         await other.forget(kept.memory_id)
-    with pytest.raises(NotFound, match="no memory"):
+    with pytest.raises(NotFound, match="no note"):
         await other.edit(kept.memory_id, "Likes pigs")
     with pytest.raises(NotFound):
         await stage.do(lambda tx: remember(tx, chat.session_id, "Likes pigs", person_id=ben.id))
     assert await other.undo() is None
     assert await other.says(f"/memory {kept.memory_id}") == (
-        f"There is no memory {kept.memory_id} that you may see."
+        f"There is no note {kept.memory_id} that you may see."
     )
     assert (await other.keep("likes figs")).is_new, "the same note of two people is two notes"
     assert await chat.kept() == ["Likes figs"]
@@ -197,9 +197,9 @@ async def test_what_a_group_keeps_is_changed_in_the_group_alone(chat: Chat) -> N
     assert await chat.says("/memory") == f"{own.memory_id}. Likes figs"
     assert await family.says("/memory") == f"{kept.memory_id}. Meets on Sunday"
     for text in (f"/memory {kept.memory_id}", f"/memory forget {kept.memory_id}"):
-        assert await chat.says(text) == f"There is no memory {kept.memory_id} that you may see here."
+        assert await chat.says(text) == f"There is no note {kept.memory_id} that you may see here."
     assert await family.says(f"/memory edit {own.memory_id} x") == (
-        f"There is no memory {own.memory_id} that you may see here."
+        f"There is no note {own.memory_id} that you may see here."
     )
     for each, notes in ((chat, ("Likes figs",)), (family, ("Meets on Sunday",))):
         facts = await stage.look(
@@ -234,7 +234,7 @@ async def test_the_command_shows_edits_forgets_and_takes_back(chat: Chat) -> Non
         f"Note {new} is forgotten. /memory undo takes it back."
     )
     assert await chat.says(f"/memory forget {new}") == f"Note {new} is forgotten already."
-    assert await chat.says("/memory") == "Nothing is remembered yet."
+    assert await chat.says("/memory") == "Nothing is remembered yet. Ask the agent to remember something."
     assert await chat.says("/memory undo") == f"Note {new} is kept again: Lives in Oslo"
     assert await chat.says(f"/memory restore {new}") == f"Note {new} is kept already."
     assert await chat.says("/memory undo") == f"Note {number} is as it was before it was edited."

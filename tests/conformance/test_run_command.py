@@ -105,6 +105,16 @@ async def test_every_command_of_the_table_answers_something(chat: Chat) -> None:
         assert outcome.reply or outcome.needs_answer or begins_turn, command.name
 
 
+async def test_what_a_command_does_not_take_is_said_and_nothing_is_done(chat: Chat) -> None:
+    first = await shown(chat)
+    outcome = await chat.run("/new about the roof")
+    told = "/new takes nothing after it: send it alone, and the rest as a message of its own."
+    assert (outcome.reply, outcome.is_declined) == (told, True)
+    assert await shown(chat) == first
+    # Who wants something to end is not told how that is written.
+    assert await chat.reply("/stop please") == "Nothing is running here."
+
+
 async def test_new_and_resume_go_to_and_fro(chat: Chat) -> None:
     first = await shown(chat)
     assert await chat.reply("/new") == "Fresh conversation. /resume brings the last one back."
@@ -150,7 +160,10 @@ async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clo
 async def test_an_empty_list_is_said(talk: Talk) -> None:
     await talk.session(key=CLI_KEY)
     chat = Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
-    assert await chat.reply("/sessions") == "There are no conversations yet."
+    assert (
+        await chat.reply("/sessions")
+        == "There are no conversations yet. Say something, and this is the first."
+    )
 
 
 async def test_a_group_hears_nothing_of_private_conversations(chat: Chat, family: Chat) -> None:
@@ -170,6 +183,7 @@ async def test_attach_and_detach(chat: Chat) -> None:
     assert (await chat.reply("/detach")).startswith("This conversation is held nowhere else")
     assert await chat.reply("/attach on the") == "This chat is now part of 'On the phone'. /detach ends that."
     assert await shown(chat) == phone_id
+    assert await chat.reply("/attach on the") == "This chat is part of that conversation already."
     assert "Held in 2 places." in await chat.reply("/status")
     assert (
         await chat.reply("/attach figs")
@@ -185,17 +199,23 @@ async def test_fork_goes_on_in_a_new_conversation(chat: Chat) -> None:
     assert outcome.reply == "This is a fork now; /resume brings back where it came from."
     assert outcome.session_id == await shown(chat) != first
     assert await chat.talk.texts(outcome.session_id) == ["Figs for dinner", "With ham"]
+    fresh = (await chat.run("/new")).session_id
+    assert await chat.reply("/fork") == "Nothing was said here yet, so there is nothing to fork."
+    assert await shown(chat) == fresh
 
 
 async def test_undo_and_redo(chat: Chat) -> None:
     await chat.talk.say(await shown(chat), "And wine?", "Red")
     assert await chat.reply("/undo") == "Took back the last turn; 2 messages are left. /redo brings it back."
     assert await chat.reply("/redo") == "Back again: 4 messages."
+    assert await chat.reply("/undo 5") == (
+        "There are only 2 turns to take back: write /undo 2 for all of them."
+    )
     assert (
         await chat.reply("/undo 2")
         == "Took back the last 2 turns; 0 messages are left. /redo brings it back."
     )
-    assert await chat.reply("/undo") == "There is not that much to take back."
+    assert await chat.reply("/undo") == "There is nothing here to take back."
     assert "give a number of turns" in await chat.reply("/undo many")
     await chat.run("/new")
     assert await chat.reply("/redo") == "Nothing was taken back here."
@@ -248,7 +268,9 @@ async def test_a_program_that_answers_has_its_own_models(chat: Chat) -> None:
 
 async def test_model_and_personality(chat: Chat) -> None:
     session_id = await shown(chat)
-    assert await chat.reply("/model") == "Here answers the configured model."
+    assert await chat.reply("/model") == (
+        "Here answers the configured model. /model <provider:name> asks another, such as /model openai:gpt-5."
+    )
     back = "/model none goes back to the configured model."
     assert await chat.reply("/model openai: big-1") == (
         f"From the next turn on, openai:big-1 is asked here. {back}"
@@ -305,7 +327,7 @@ async def test_project(chat: Chat) -> None:
 
 async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None:
     session_id = await shown(chat)
-    assert await chat.reply("/memory") == "Nothing is remembered yet."
+    assert await chat.reply("/memory") == "Nothing is remembered yet. Ask the agent to remember something."
 
     def note(tx: Tx) -> None:
         for number in range(21):
@@ -320,7 +342,7 @@ async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None
     assert await chat.reply("/memory plum") == "Nothing is remembered about that."
     misspelled = "Nothing is remembered about that. Did you mean /memory forget?"
     assert await chat.reply("/memory frget 2") == misspelled
-    assert await family.reply("/memory") == "Nothing is remembered yet."
+    assert await family.reply("/memory") == "Nothing is remembered yet. Ask the agent to remember something."
 
 
 async def test_usage(chat: Chat) -> None:
@@ -378,7 +400,7 @@ async def test_why_tells_of_the_reset_a_conversation_began_with(chat: Chat) -> N
 
 async def test_processes(chat: Chat) -> None:
     session_id = await shown(chat)
-    assert await chat.reply("/processes") == "This conversation has no background processes."
+    assert (await chat.reply("/processes")).startswith("This conversation has no background processes. ")
 
     def start(tx: Tx) -> None:
         first, second = [
@@ -411,7 +433,9 @@ async def test_processes(chat: Chat) -> None:
 async def test_schedules_are_made_listed_and_ended(chat: Chat, family: Chat) -> None:
     assert (await chat.reply("/schedule")).startswith("Nothing is scheduled.")
     assert (await chat.reply("/schedule when")).startswith("/schedule knows list, add and remove.")
-    assert (await chat.reply("/schedule add every 2h")).startswith("Say when and what.")
+    assert (await chat.reply("/schedule add every 2h")).startswith(
+        "Say when and what, with | between them. Write"
+    )
     made = await chat.reply("/schedule add every 2h | look at the mail")
     number = made.removeprefix("Scheduled as number ").split(";")[0]
     assert made.endswith("UTC.")
@@ -469,7 +493,7 @@ async def test_approve_and_deny(chat: Chat, clock: FakeClock) -> None:
     assert "The agent is waiting for you." in await chat.reply("/status")
     assert await chat.reply("/deny") == "Refused."
     assert await chat.reply(f"/approve {first}") == "That was denied already."
-    assert "no approval" in (await chat.reply("/approve 99999")).lower()
+    assert "no question" in (await chat.reply("/approve 99999")).lower()
     ben = await chat.talk.stranger()
     await chat.reply("/stop")
     second = await ask_approval(chat.talk, session_id, ref="2", question="Sure?", person_id=ben.id)
@@ -605,6 +629,7 @@ async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Tal
     )
     assert await chat.reply("/pair block Dora") == "Nobody here is called 'Dora'. /pair people shows who is."
     assert await chat.reply("/pair block owner") == "The owner's own role and access cannot be changed."
+    assert await chat.reply("/pair block") == "Say who: a name or a number. /pair people shows who is in."
     assert (await chat.reply("/pair role ben bo")).startswith("Say who, and as what")
     assert "there is one owner already" in await chat.reply("/pair role ben bo owner")
 
@@ -651,6 +676,7 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
         ("member command usag", "There is no command /usag. Did you mean /usage?"),
         ("member toolset 1", "toolset '1'"),
         ("member command usage Ä", "platform"),
+        ("member command usage telegarm", "there is no platform 'telegarm'; did you mean telegram?"),
     ):
         assert (await chat.reply(f"/pair allow {wrong}")).startswith(told)
 
@@ -671,7 +697,9 @@ async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, tal
         f"Who made request {first.request_no} is let in as a member."
     )
     assert await there.reply(f"/pair deny {second.request_no}") == "That stranger stays outside."
-    assert (await chat.reply("/pair nonsense")).startswith("/pair approve <number or code>")
+    assert (await chat.reply("/pair nonsense")).startswith(
+        "/pair does not know 'nonsense'. /pair approve <num"
+    )
 
 
 async def test_help_shows_what_this_person_may_use_here(chat: Chat, family: Chat) -> None:

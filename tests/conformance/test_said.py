@@ -240,6 +240,21 @@ async def test_the_calls_of_the_last_turn_and_of_the_next_are_seen_together(stag
     assert [each.call_id for each in (await see(stage, seen.since)).calls] == ["b"]
 
 
+async def test_the_calls_of_a_turn_that_nobody_saw_under_way_are_seen_all_the_same(stage: Stage) -> None:
+    await stage.exchange("hello", source=LOCAL_CLI)
+    first = await see(stage, await begin(stage))
+    await stage.accept("one", source=LOCAL_CLI)
+    begun = await stage.begin()
+    await call(stage, begun, ("a", "pure"), text="I will.")
+    await act.result(stage, begun, "a")
+    await stage.finish(begun)
+    seen = await see(stage, first.since)
+    assert [(each.call_id, each.said) for each in seen.calls] == [("a", "I will.")]
+    assert (await see(stage, seen.since)).calls == ()
+    # Who comes now has no use for what is over.
+    assert (await see(stage, await begin(stage))).calls == ()
+
+
 async def test_a_conversation_has_a_name(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
     assert await stage.look(lambda tx: find_name(tx, session_id)) == "about Rome"

@@ -14,6 +14,7 @@ from keryx.domain.message import NewMessage, TextPart, ToolCallPart, text_messag
 from keryx.domain.outbox import Rejected, Sent
 from keryx.domain.person import PersonId
 from keryx.domain.reset import ResetPolicies, ResetPolicy
+from keryx.domain.route import Address
 from keryx.domain.session_key import SessionKey
 from keryx.domain.settings import ModelSettings, Personality
 from keryx.domain.source import LOCAL_CLI, passing_place
@@ -110,6 +111,11 @@ def _leave(tx: Tx, _world: World, ids: Ids) -> int:
 def _surface(world: World) -> resume_session.Surface:
     key = SessionKey("agent:main:telegram:dm:ana")
     return resume_session.Surface(key=key, source=dm(), person=world.ana)
+
+
+def _other_surface(world: World) -> resume_session.Surface:
+    key = SessionKey("agent:main:matrix:dm:ana")
+    return replace(_surface(world), key=key, source=replace(dm(), platform="matrix"))
 
 
 def _command(text: str) -> Scenario:
@@ -440,6 +446,9 @@ SCENARIOS: dict[str, Scenario] = {
     "decide_approval.decide_approval: always": lambda tx, w, _ids: decide_approval.decide_approval(
         tx, w.approval_id, "approved", person_id=_asked(tx, w), scope="always"
     ),
+    "decide_approval.tell_decided": lambda tx, w, ids: decide_approval.tell_decided(
+        tx, w.approval_id, "approved", answered_at=Address(platform="web", chat_id="elsewhere"), ids=ids
+    ),
     "manage_approval_rules.allow_by_rules": lambda tx, w, _ids: manage_approval_rules.allow_by_rules(
         tx, w.running.lease, turn_id=w.running.turn_id, wishes=[WISH]
     ),
@@ -607,7 +616,7 @@ SCENARIOS: dict[str, Scenario] = {
     "purge_session.prune": lambda tx, w, _ids: purge_session.prune(tx, person_id=w.ana.id),
     "resume_session.start_new": lambda tx, w, ids: resume_session.start_new(tx, ids, _surface(w)),
     "resume_session.resume": lambda tx, w, _ids: resume_session.resume(tx, _surface(w), w.old),
-    "resume_session.attach": lambda tx, w, _ids: resume_session.attach(tx, _surface(w), w.talk),
+    "resume_session.attach": lambda tx, w, _ids: resume_session.attach(tx, _other_surface(w), w.talk),
     "resume_session.detach": lambda tx, w, ids: resume_session.detach(tx, ids, _surface(w)),
     "program_session.enter_store": lambda tx, w, _ids: program_session.enter_store(tx, person_id=w.ana.id),
     "program_session.create_session": lambda tx, w, ids: program_session.create_session(

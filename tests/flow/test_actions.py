@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
+from keryx.agents.guide import Guide
 from keryx.clock import HOUR
 from keryx.domain.json_value import JsonValue
 from keryx.domain.message import MediaPart, NewMessage, TextPart, ToolCallPart, ToolResultPart
@@ -218,6 +219,22 @@ async def test_ids_and_numbers_come_from_the_lists(desk: Desk) -> None:
     assert found == f"the hotel in Rome ({session_id}) [2]: assistant: It is booked."
     named = await desk.ask("search_history", query=session_id)
     assert named.startswith(f"the hotel in Rome ({session_id}): title: ")
+
+
+async def test_a_search_does_not_find_the_question_that_it_answers(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Guide(), tools=state_tools(store)):
+        platform.say("find zebra")
+        await until(lambda: platform.said_to("1")[-1:] == ["Nothing found."])
+        platform.say("I saw a zebra")
+        await until(lambda: len(platform.said_to("1")) == 2)
+        platform.say("find zebra")
+        await until(lambda: len(platform.said_to("1")) == 3)
+    found = platform.said_to("1")[-1].splitlines()
+    assert "I saw a zebra" in found[0]
+    # What was asked before is a find; what is asked now, and what the conversation is called after it, is none.
+    assert sum(line.endswith("user: find zebra") for line in found) == 1
 
 
 async def test_calls_results_and_media_are_shown_by_a_word(desk: Desk) -> None:

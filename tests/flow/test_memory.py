@@ -86,7 +86,7 @@ async def test_a_note_is_kept_once_corrected_and_found_by_its_words(
         assert await ask(f"remember Lives in Oslo instead of {number}") == "Kept."
         assert await ask("recall rome") == "Nothing is remembered about that."
         assert "Lives in Oslo" in await ask("recall where does she live, oslo?")
-        assert "There is no memory 999" in await ask("remember x instead of 999")
+        assert "There is no note 999" in await ask("remember x instead of 999")
         assert "as a whole number" in await ask("remember x instead of one")
 
 

@@ -10,9 +10,10 @@ import asyncio
 import io
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,7 +22,7 @@ from rich.console import Console
 from keryx.agents.agent import Agent
 from keryx.cli.chat_input import Input, Keyboard, Lines, quiet_keys
 from keryx.cli.chat_presence import Presence, TerminalAdapter
-from keryx.cli.chat_question import answer_for, ask_again, offer
+from keryx.cli.chat_question import answer_for, ask_again
 from keryx.cli.chat_screen import Screen, whole_text
 from keryx.cli.chat_turn import TurnShow
 from keryx.cli.signals import BY_SIGNAL, ended_by
@@ -222,15 +223,7 @@ class Room:
     @property
     def status(self) -> str:
         """What goes on, in a line."""
-        seen = self._look
-        if seen is None or (seen.turn is None and not seen.queued):
-            return " Ready."
-        queued = f" · {seen.queued} waiting" if seen.queued else ""
-        if seen.turn is None:
-            return f" {seen.trouble or 'Waiting'}{queued}"
-        if seen.turn.state == "waiting":
-            return f" {offer(seen.turn.question, queued=seen.queued)}{queued}"
-        return f" {seen.trouble or self.turn.doing(seen.turn)}{queued} · Ctrl-C stops"
+        return " Ready." if self._look is None else f" {self.turn.status(self._look)}"
 
     async def watch(self, presence: Presence, keyboard: Input) -> None:
         """Show what is news, and have done what is to be done, until everything is at rest after leaving."""
@@ -306,24 +299,12 @@ class Room:
         self._since, self._look = seen.since, seen
         if seen.session_id is not None:
             self._listen_to(seen.session_id)
+        news = [each for each in seen.news if self._is_to_show(each, presence)]
+        # What no turn said led to what turns call, and stands before it.
+        led = list(takewhile(lambda each: isinstance(each, Heard) or each.turn_id is None, news))
+        self._show_all(led)
         self.turn.see(seen)
-        news: list[tuple[int, int, Heard | Spoken | SaidElsewhere]] = [
-            *((each.received_at, 0, each) for each in seen.heard if each.ref not in self._own_refs),
-            # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
-            *(
-                (each.created_at, 1, each)
-                for each in seen.spoken
-                if each.state != "ready" or not presence.records
-            ),
-            *((each.created_at, 1, each) for each in seen.elsewhere),
-        ]
-        for _, _, each in sorted(news, key=lambda item: (item[0], item[1], item[2].id)):
-            if isinstance(each, Heard):
-                self._show_heard(each)
-            elif isinstance(each, Spoken):
-                self._show_spoken(each)
-            else:
-                self._speech.end(each.turn_id, whole_text(each.parts))
+        self._show_all(news[len(led) :])
         self._show_question(seen)
         self._show_troubles()
         if seen.turn is not None and seen.turn.said:
@@ -332,6 +313,21 @@ class Room:
             if turn_id in self._speech.turn_ids:
                 self._end_speech(turn_id, ended, seen)
         return seen
+
+    def _is_to_show(self, each: Heard | Spoken | SaidElsewhere, presence: Presence) -> bool:
+        if isinstance(each, Heard):
+            return each.ref not in self._own_refs
+        # What this terminal records is shown once it is claimed: killed in between, it is marked the next time.
+        return not (isinstance(each, Spoken) and each.state == "ready" and presence.records)
+
+    def _show_all(self, news: Sequence[Heard | Spoken | SaidElsewhere]) -> None:
+        for each in news:
+            if isinstance(each, Heard):
+                self._show_heard(each)
+            elif isinstance(each, Spoken):
+                self._show_spoken(each)
+            else:
+                self._speech.end(each.turn_id, whole_text(each.parts))
 
     def _show_question(self, seen: Look) -> None:
         """Show what waits for the person's word, unless that stands on the screen or is about to."""

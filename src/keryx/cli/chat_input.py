@@ -25,9 +25,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.utils import get_cwidth
 
 from keryx.domain.command import COMMANDS
+from keryx.domain.graphemes import cut
 
 PROMPT: Final = "> "
 MENU_LINES: Final = 6
+USAGE_COLUMNS: Final = 36
+"""A longer one would leave no room for the help beside it, in every line; `/help` shows it whole."""
 STATUS_LINES: Final = 2
 """What the status may take at the bottom."""
 DRAW_SECONDS: Final = 0.1
@@ -71,7 +74,7 @@ class CommandCompleter(Completer):
                     yield Completion(
                         f"/{name}",
                         start_position=-len(typed),
-                        display=f"/{name} {command.arguments}".rstrip(),
+                        display=cut(f"/{name} {command.arguments}".rstrip(), USAGE_COLUMNS),
                         display_meta=command.help,
                     )
 

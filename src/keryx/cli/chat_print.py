@@ -109,6 +109,8 @@ class _Question:
             if resume is not None:
                 await self._resume(resume)
             accepted = await self._accept(text)
+            if accepted.declined is not None:
+                raise _NoAnswer(accepted.declined)
             # What a command sets going is its answer.
             return await self._answer(presence, accepted.queued or accepted.inbox_id)
         finally:

@@ -20,6 +20,8 @@ from keryx.domain.message import MediaPart, Part, preview_of, text_of
 _FENCE: Final = re.compile(
     r"( {0,3}(?:`{3,}|~{3,}).*?(?:^ {0,3}(?:`{3,}|~{3,})[ \t]*$|\Z))", re.MULTILINE | re.DOTALL
 )
+_PADDING: Final = re.compile(" +$", re.MULTILINE)
+"""Markdown is filled up to the width, which nobody wants to copy, and a window that gets narrower to wrap."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -71,7 +73,7 @@ class Screen:
                 self._console.print(piece, "", sep="\n", width=columns)
             for call in calls[-rows:]:
                 self._console.print(_call_line(call, "…", columns), width=columns)
-        return drawn.get().splitlines()[-rows:]
+        return _PADDING.sub("", drawn.get()).splitlines()[-rows:]
 
     def greet(self, who: str) -> None:
         """Say who answers and what to do, in two lines."""
@@ -82,7 +84,7 @@ class Screen:
     def answer(self, text: str) -> None:
         """Show a piece of an answer."""
         if not self._console.is_terminal:
-            self._line(text)
+            self._print(Text(harmless(text)), "")
             return
         self._print(Markdown(keep_breaks(harmless(text)), hyperlinks=False), "")
 
@@ -114,7 +116,7 @@ class Screen:
             return
         with self._console.capture() as written:
             self._console.print(*shown, sep="\n", soft_wrap=soft_wrap)
-        self._write(written.get())
+        self._write(_PADDING.sub("", written.get()) if self._console.is_terminal else written.get())
 
 
 def _call_line(what: str, end: str, columns: int) -> Text:

@@ -6,6 +6,7 @@ What is over stands on the screen once and stays; what is not is drawn anew when
 from typing import Final
 
 from keryx.agents.acp_words import OWN, PERMISSION
+from keryx.cli.chat_question import offer
 from keryx.cli.chat_screen import Screen
 from keryx.cli.chat_speech import Speech
 from keryx.clock import SECOND
@@ -63,17 +64,27 @@ class TurnShow:
             if call.ended_at is None and _is_shown(call) and look.turn and call.turn_id == look.turn.id
         ]
 
-    def doing(self, turn: HeldTurn) -> str:
-        """Return what a turn does now, in a word."""
-        if self._running or self._own is not None:
-            return "Working …"
-        is_writing = bool(turn.said) or self.speech.turn_id == turn.id
-        return "Writing …" if is_writing and self._thinking != turn.id else "Thinking …"
+    def status(self, seen: Look) -> str:
+        """Return what goes on in the conversation, in a line."""
+        if seen.turn is None and not seen.queued:
+            return "Ready."
+        queued = f" · {seen.queued} waiting" if seen.queued else ""
+        if seen.turn is None:
+            return f"{seen.trouble or 'Waiting'}{queued}"
+        if seen.turn.state == "waiting":
+            return f"{offer(seen.turn.question, queued=seen.queued)}{queued}"
+        return f"{seen.trouble or self._doing(seen.turn)}{queued} · Ctrl-C stops"
 
     def draw(self, columns: int, rows: int) -> list[str]:
         """Return what is not over, in lines for the screen."""
         running = [*self._running, *([] if self._own is None else [self._own.text])]
         return self._screen.draw(self.speech.unfinished, running, columns=columns, rows=rows)
+
+    def _doing(self, turn: HeldTurn) -> str:
+        if self._running or self._own is not None:
+            return "Working …"
+        is_writing = bool(turn.said) or self.speech.turn_id == turn.id
+        return "Writing …" if is_writing and self._thinking != turn.id else "Thinking …"
 
     def _is_first(self, call: Call) -> bool:
         """Say whether no other call of its message was met: what was said before them is said once."""

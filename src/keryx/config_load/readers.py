@@ -7,14 +7,13 @@ or raises ``InvalidValue`` with a sentence that says what to write. It never rep
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from keryx.domain.model_name import check_model_name
 from keryx.domain.person import Role, check_role
 from keryx.domain.prices import Price, parse_price
-from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_platform
+from keryx.domain.source import CHAT_TYPES, ChatType, check_chat_type, check_id, check_known_platform
 from keryx.domain.toolset import check_toolset
 from keryx.domain.zone import zone_of
 from keryx.errors import InvalidValue
@@ -24,11 +23,6 @@ Raw = str | tuple[str, ...] | None
 Reader = Callable[[Raw], T]
 
 NONE = "none"
-PLATFORMS = (
-    *("local", "web", "api", "webhook"),
-    *("telegram", "discord", "slack", "whatsapp", "signal", "matrix", "email"),
-)
-"""What a setting may name, also before there is an adapter for it."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -101,12 +95,7 @@ def zone(raw: Raw) -> str:
 
 def platform_name(name: str, *others: str) -> str:
     """Return a platform's name, or raise ``InvalidValue`` with the nearest one, or the nearest of ``others``."""
-    check_platform(name)
-    if name not in PLATFORMS:
-        near = get_close_matches(name, (*PLATFORMS, *others), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join((*PLATFORMS, *others))}"
-        raise InvalidValue(f"there is no platform {name!r}; {hint}")
-    return name
+    return check_known_platform(name, *others)
 
 
 def platforms(raw: Raw) -> tuple[str, ...]:

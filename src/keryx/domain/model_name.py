@@ -7,6 +7,7 @@ from typing import Final
 from keryx.errors import InvalidValue
 
 NEAREST: Final = 3
+NAME_SHOWN: Final = 40
 
 PROVIDERS: Final = (
     *("openai", "anthropic", "google", "openrouter", "ollama", "vllm"),
@@ -25,9 +26,13 @@ def check_model_name(name: str) -> str:
     """Return the name of a model as it is stored, or raise ``InvalidValue`` with what to write instead."""
     provider, colon, model = (part.strip() for part in SHORT.get(name.strip(), name).partition(":"))
     if not (provider and colon and model):
-        raise InvalidValue(f"{name!r} names no model; write it as provider:name, such as openai:gpt-5.")
+        raise InvalidValue(
+            f"{name[:NAME_SHOWN]!r} names no model; write it as provider:name, such as openai:gpt-5."
+        )
     if provider not in PROVIDERS:
-        raise InvalidValue(f"There is no provider {provider!r}. {nearest_names(provider, PROVIDERS)}")
+        raise InvalidValue(
+            f"There is no provider {provider[:NAME_SHOWN]!r}. {nearest_names(provider, PROVIDERS)}"
+        )
     return f"{provider}:{model}"
 
 

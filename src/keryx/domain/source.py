@@ -7,7 +7,8 @@ a key. Ids are kept as the platform spells them.
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Literal, Self, cast, get_args
+from difflib import get_close_matches
+from typing import Final, Literal, Self, cast, get_args
 
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
@@ -15,6 +16,11 @@ from keryx.values import dataclass
 ChatType = Literal["dm", "group", "channel", "thread"]
 CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)
 
+PLATFORMS: Final = (
+    *("local", "web", "api", "webhook"),
+    *("telegram", "discord", "slack", "whatsapp", "signal", "matrix", "email"),
+)
+"""What a person may name, also before there is an adapter for it."""
 _PLATFORM = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # They mean something else where a platform's name may stand: in a session key, in a route.
 _RESERVED_PLATFORMS = frozenset({"person", "origin", "all"})
@@ -34,6 +40,16 @@ def check_platform(name: str) -> str:
         )
     if name in _RESERVED_PLATFORMS:
         raise InvalidValue(f"platform {name!r}: this word is reserved; choose another name")
+    return name
+
+
+def check_known_platform(name: str, *others: str) -> str:
+    """Return a platform's name, or raise ``InvalidValue`` with the nearest one, or the nearest of ``others``."""
+    check_platform(name)
+    if name not in PLATFORMS:
+        near = get_close_matches(name, (*PLATFORMS, *others), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join((*PLATFORMS, *others))}"
+        raise InvalidValue(f"there is no platform {name!r}; {hint}")
     return name
 
 

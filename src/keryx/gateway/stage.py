@@ -309,6 +309,7 @@ class TurnStage:
             source=self._view.source,
             tools=[offer.name for offer in self._toolbox.offers()],
             answer=each.answer,
+            turn_id=self._turn_id,
         )
 
     def _with_effects(self, step: NewMessage) -> NewMessage:

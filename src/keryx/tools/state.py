@@ -13,7 +13,7 @@ from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Database, ReadTx, Tx
 from keryx.tools.told import Offered, Told
 from keryx.tools.tool import Tool, ToolFailed, Use
-from keryx.transactions.command_handlers.context import ago, span
+from keryx.transactions.command_handlers.context import ago, messages, span
 from keryx.transactions.manage_memory import Kept, edit_memory, remember
 from keryx.views.board import show_board
 from keryx.views.memories import find_memories
@@ -49,7 +49,7 @@ class SearchHistory(Told):
     parameters = {"query": {"type": "string", "description": "What to look for"}}  # noqa: RUF012 - never changed
 
     def tell(self, tx: ReadTx, use: Use) -> str:
-        """Return the newest hits with their conversations."""
+        """Return the newest hits with their conversations; the question that led here is none."""
         found = search(
             tx,
             use.text("query"),
@@ -57,6 +57,7 @@ class SearchHistory(Told):
             limit=LISTED,
             neighbours=0,
             audience_id=use.audience_id,
+            asking=None if use.turn_id is None else (use.session_id, use.turn_id),
         )
         lines = [
             f"{_named(session.title, session.session_id)}{f' [{hit.seq}]' if hit.seq else ''}: "
@@ -83,7 +84,7 @@ class ListSessions(Told):
         """Return the newest conversations, a line each."""
         page = list_sessions(tx, person_id=use.person_id, limit=LISTED)
         lines = [
-            f"{number}. {_named(row.title or row.preview, row.id)}: {row.message_count} messages, "
+            f"{number}. {_named(row.title or row.preview, row.id)}: {messages(row.message_count)}, "
             f"{ago(row.last_active_at, now=tx.now)}"
             for number, row in enumerate(page.rows, 1)
         ]

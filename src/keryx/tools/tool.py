@@ -34,6 +34,8 @@ class Use:
     """The names of the tools this turn is given."""
     answer: str | None = None
     """What the person said who was asked about it, where that was more than yes."""
+    turn_id: int | None = None
+    """The turn that makes it; None outside of one."""
 
     def text(self, name: str) -> str:
         """Return an argument that must be a text with something in it."""

@@ -341,7 +341,7 @@ def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMo
 def _command(tx: Tx, incoming: Incoming, place: Place, command: ParsedCommand | UnknownCommand) -> Accepted:
     """Carry out a command in the transaction that accepts it; its reply goes out like any other."""
     if isinstance(command, UnknownCommand):
-        return _done(tx, incoming, place, reply=command.reply)
+        return replace(_done(tx, incoming, place, reply=command.reply), declined=command.reply)
     context = CommandContext(
         session_id=place.session_id,
         key=place.key,

@@ -51,7 +51,9 @@ class Branched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingToUndo:
-    """There are fewer turns than that; nothing changed."""
+    """There are fewer turns than that, namely so many; nothing changed."""
+
+    turns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,9 @@ def undo(tx: Tx, session_id: SessionId, *, person_id: int, turns: int = 1) -> Br
     shown = _shown(tx, session)
     tail = _tail_with_turns(tx, shown, turns)
     point = undo_point(tail, turns=turns)
-    return NothingToUndo() if point is None else _branch(tx, session, shown, point, reason="undo")
+    if point is None:
+        return NothingToUndo(turns=len(turn_starts(tail)))
+    return _branch(tx, session, shown, point, reason="undo")
 
 
 def redo(tx: Tx, session_id: SessionId, *, person_id: int) -> Branched | NothingToRedo:

@@ -21,6 +21,8 @@ from keryx.domain.approval import (
 from keryx.domain.approval_rule import ApprovalRule
 from keryx.domain.part import TextPart
 from keryx.domain.person import PersonId
+from keryx.domain.route import Address
+from keryx.domain.source import LOCAL_CLI
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.tables import approval_rules, approvals, feed, inbox, outbox, sessions, turns
@@ -30,6 +32,7 @@ from keryx.transactions.where_said import where_said
 PLATFORM = "approval"
 """Where the refs of answers are unique."""
 EXPIRED_AT_ONCE_MAX = 50
+ELSEWHERE = "Question {number} was {verdict} elsewhere."
 EXPIRED = "Question {number} was not answered in time, so it was not done: {question}"
 
 
@@ -55,6 +58,13 @@ def decide_approval(
     return outcome
 
 
+def tell_decided(tx: Tx, approval_id: int, verdict: Verdict, *, answered_at: Address, ids: Ids) -> None:
+    """Say wherever a question stands that it was answered, but where that was done."""
+    record = approvals.get_approval(tx, approval_id)
+    text = ELSEWHERE.format(number=record.id, verdict="allowed" if verdict == "approved" else "refused")
+    _tell(tx, record, text, answered_at=answered_at, ids=ids)
+
+
 def expire_approvals(tx: Tx, *, ids: Ids, limit: int = EXPIRED_AT_ONCE_MAX) -> list[Approval]:
     """Let the turns go on whose questions nobody answered in time, and return these; fewer than ``limit`` are all.
 
@@ -66,7 +76,7 @@ def expire_approvals(tx: Tx, *, ids: Ids, limit: int = EXPIRED_AT_ONCE_MAX) -> l
         approval = expire(record.approval, now=tx.now)
         if record.state == "pending":
             _store(tx, record, approval, person_id=record.person_id)
-            _tell_expired(tx, record, ids=ids)
+            _tell(tx, record, EXPIRED.format(number=record.id, question=record.question), ids=ids)
             expired.append(approval)
     return expired
 
@@ -109,18 +119,26 @@ def _add_rule(tx: Tx, record: ApprovalRecord, *, pattern: str, scope: Scope) -> 
     return rule
 
 
-def _tell_expired(tx: Tx, record: ApprovalRecord, *, ids: Ids) -> None:
+def _tell(tx: Tx, record: ApprovalRecord, text: str, *, answered_at: Address | None = None, ids: Ids) -> None:
     turn = turns.get_turn(tx, record.turn_id)
     if turn.state != "waiting":
         return  # nobody waits for it any more
     for address in where_said(tx, turn):
+        if answered_at is not None and (address == answered_at or _shows_by_itself(address, turn)):
+            continue
         told = outbox.add_delivery(
             tx,
             address=address,
             kind="notice",
-            parts=(TextPart(text=EXPIRED.format(number=record.id, question=record.question)),),
+            parts=(TextPart(text=text),),
             idempotency_key=ids.token(),
             session_id=record.session_id,
             turn_id=record.turn_id,
         )
         feed.add_event(tx, record.session_id, "delivery", told)
+
+
+def _shows_by_itself(address: Address, turn: turns.Turn) -> bool:
+    """Say whether this is a terminal that was sent no question: it shows what waits, and what others answer."""
+    asked_at = None if turn.origin is None else Address.of(turn.origin)
+    return address.platform == LOCAL_CLI.platform and address != asked_at

@@ -111,7 +111,7 @@ def get_of_chat(tx: Tx, session_id: SessionId, memory_id: int, *, person_id: int
     audience_id = sessions.get_visible(tx, session_id, person_id=person_id).audience_id
     memory = memories.get_memory(tx, memory_id, person_id=person_id)
     if memory.audience_id != audience_id:
-        raise NotFound(f"There is no memory {memory_id} that you may see here.")
+        raise NotFound(f"There is no note {memory_id} that you may see here.")
     return memory
 
 

@@ -18,7 +18,7 @@ from keryx.store.tables import feed, keys, people, session_changes, sessions
 from keryx.transactions.open_session import NOTHING, Handed, open_session
 from keryx.values import dataclass
 
-SwitchRefusal = Literal["audience", "closed", "not_attached"]
+SwitchRefusal = Literal["audience", "here", "closed", "not_attached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,9 @@ class Switched:
 class SwitchRefused:
     """The surface shows what it showed.
 
-    ``audience``: others would hear it than those it was said to. ``closed``: it is on no surface, so there is nothing
-    to join; resume it. ``not_attached``: this is the session's only surface.
+    ``audience``: others would hear it than those it was said to. ``here``: it is what this surface shows.
+    ``closed``: it is on no surface, so there is nothing to join; resume it.
+    ``not_attached``: this is the session's only surface.
     """
 
     reason: SwitchRefusal
@@ -77,6 +78,9 @@ def attach(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | Switch
     session = _get_switchable(tx, surface, session_id)
     if session.audience_id not in list_audiences(tx, surface):
         return SwitchRefused(reason="audience")
+    current = keys.find_key(tx, surface.key)
+    if current is not None and current.session_id == session_id:
+        return SwitchRefused(reason="here")
     if not keys.list_keys(tx, session_id):
         return SwitchRefused(reason="closed")
     return _point(tx, surface, session_id, reason="switch")

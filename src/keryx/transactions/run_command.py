@@ -51,6 +51,11 @@ def run_command(tx: Tx, parsed: ParsedCommand, *, context: CommandContext) -> Co
     grants = access.list_grants(tx)
     if not _may_use(parsed.command, context, grants):
         return decline(context, NOT_FOR_YOU.format(name=parsed.name))
+    if parsed.arguments and not parsed.command.arguments and parsed.name != "stop":  # what is to end is ended
+        return decline(
+            context,
+            f"/{parsed.name} takes nothing after it: send it alone, and the rest as a message of its own.",
+        )
     try:
         return _HANDLERS[parsed.name](tx, context, parsed.arguments)
     except (InvalidValue, NotAllowed, NotFound, SessionBusy) as error:
@@ -67,9 +72,9 @@ def show_help(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome
     command = find_command(arguments)
     if command is None:
         name = arguments.removeprefix("/").lower()
-        return say(context, UnknownCommand(name=shortly(name), nearest=nearest_commands(name)).reply)
+        return decline(context, UnknownCommand(name=shortly(name), nearest=nearest_commands(name)).reply)
     if not _may_use(command, context, grants):
-        return say(context, NOT_FOR_YOU.format(name=command.name))
+        return decline(context, NOT_FOR_YOU.format(name=command.name))
     also = f" Also: {', '.join(f'/{alias}' for alias in command.aliases)}." if command.aliases else ""
     return say(context, f"{command.usage}: {command.help}{also}")
 

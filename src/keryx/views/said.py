@@ -7,6 +7,7 @@ deliveries can become visible out of order on PostgreSQL, so a look goes back a 
 from itertools import takewhile
 from typing import Final
 
+from keryx.clock import Micros
 from keryx.config import Settings
 from keryx.domain.message import text_of
 from keryx.domain.route import Address
@@ -99,7 +100,7 @@ class Look:
     """What the session's turns answered on other surfaces, and not here."""
     turn: HeldTurn | None
     calls: tuple[Call, ...]
-    """What that turn, and the one that was under way at the last look, called since, or had not ended by then."""
+    """What that turn, and those that have ended since the last look, called since, or had not ended by then."""
     queued: int
     """Messages that wait for their turn."""
     commands: int
@@ -113,6 +114,16 @@ class Look:
     has_gateway: bool
     trouble: str | None = None
     """Why what is waited for does not come."""
+
+    @property
+    def news(self) -> list[Heard | Spoken | SaidElsewhere]:
+        """What was said, by people and to them, in the order of time; of one moment, what people said first."""
+        said_at: list[tuple[Micros, int, Heard | Spoken | SaidElsewhere]] = [
+            *((each.received_at, 0, each) for each in self.heard),
+            *((each.created_at, 1, each) for each in self.spoken),
+            *((each.created_at, 1, each) for each in self.elsewhere),
+        ]
+        return [each for _, _, each in sorted(said_at, key=lambda item: (item[0], item[1], item[2].id))]
 
     @property
     def is_at_rest(self) -> bool:
@@ -160,8 +171,7 @@ def look(tx: ReadTx, place: Place, since: Since) -> Look:
     live = None if session_id is None else turns.find_live_turn(tx, session_id)
     # What Keryx does by itself is nobody's business, and nobody waits for it.
     turn = None if live is None or gives_way(live.purpose) else live
-    is_news = since.heard is not None and since.heard[0] == session_id
-    calls, called_up_to = _watch_calls(tx, None if turn is None else turn.id, since, is_news=is_news)
+    calls, called_up_to = _watch_calls(tx, session_id, None if turn is None else turn.id, since)
     waiting = [] if session_id is None else said.list_waiting(tx, session_id)
     return Look(
         session_id=session_id,
@@ -280,17 +290,22 @@ def _hear(
 
 
 def _watch_calls(
-    tx: ReadTx, turn_id: TurnId | None, since: Since, *, is_news: bool
+    tx: ReadTx, session_id: str | None, turn_id: TurnId | None, since: Since
 ) -> tuple[tuple[Call, ...], tuple[TurnId, int] | None]:
-    """Return the calls of the turn under way and of the one before, and up to where; else, those that still run."""
+    """Return the calls of the turn under way and of those ended since, and up to where; else, those that still run."""
     before, after = since.calls or (None, 0)
-    rest = [] if before is None or before == turn_id else said.list_calls(tx, before, after=after)
-    after = after if before == turn_id else 0
-    calls = [] if turn_id is None else said.list_calls(tx, turn_id, after=after)
-    if not is_news:
-        rest, calls = [], [each for each in calls if each.ended_at is None]
+    known = after if before == turn_id else 0
+    calls = [] if turn_id is None else said.list_calls(tx, turn_id, after=known)
+    rest: list[Call] = []
+    if since.heard is None or since.heard[0] != session_id:
+        calls = [each for each in calls if each.ended_at is None]
+    else:
+        # A turn may have begun and ended between two looks.
+        for each, purpose in said.list_ended(tx, session_id, after=since.heard[2], limit=ROWS_MAX):
+            if not gives_way(purpose):
+                rest += said.list_calls(tx, each, after=after if each == before else 0)
     ended = takewhile(lambda each: each.ended_at is not None, calls)
-    up_to = max((each.no for each in ended), default=after)
+    up_to = max((each.no for each in ended), default=known)
     return (*rest, *calls), None if turn_id is None else (turn_id, up_to)
 
 

@@ -76,6 +76,8 @@ class How(TypedDict, total=False):
     source: str | None
     audience_id: int | None
     """Only what was said to this audience: for an answer that others read as well."""
+    asking: tuple[str, int] | None
+    """The session and the turn in which this is asked; its own words are left out."""
     order: Order
     neighbours: int
     zone: tzinfo
@@ -99,6 +101,7 @@ def search(
         session_id=how.get("session_id"),
         platform=how.get("source"),
         audience_id=how.get("audience_id"),
+        asking=how.get("asking"),
     )
     limit = max(1, min(limit, HITS_MAX))
     page = _page(tx, query, scope, order=how.get("order", "newest"), limit=limit, after=after)

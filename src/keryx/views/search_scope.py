@@ -32,6 +32,8 @@ class Scope:
     audiences: frozenset[int]
     session_id: str | None = None
     platform: str | None = None
+    asking: tuple[str, int] | None = None
+    """The session and the turn that asks: what it was asked in, and what the session is called after it, is no find."""
 
     def holds(self, session: SessionRow) -> bool:
         """Whether the session is one of those searched."""
@@ -49,12 +51,13 @@ def scope_of(
     session_id: str | None,
     platform: str | None,
     audience_id: int | None = None,
+    asking: tuple[str, int] | None = None,
 ) -> Scope:
     """Return the scope of a person's search; with ``audience_id`` only what that audience heard too."""
     audiences = frozenset(people.list_audiences(tx, person_id))
     if audience_id is not None:
         audiences &= {audience_id}
-    return Scope(audiences=audiences, session_id=session_id, platform=platform)
+    return Scope(audiences=audiences, session_id=session_id, platform=platform, asking=asking)
 
 
 def make_plan(tx: ReadTx, query: Query, scope: Scope, *, before: Key | None) -> Plan:
@@ -194,7 +197,7 @@ class Judge:
 
     def _message(self, message: MessageRow) -> Match | None:
         session = self._visible(message.session_id)
-        if session is None:
+        if session is None or self._scope.asking == (message.session_id, message.turn_id):
             return None
         read_kept = partial(blobs.find_result, self._tx, session_id=message.session_id)
         text = Text(stored_search_text(message.parts, read_kept))
@@ -217,6 +220,8 @@ class Judge:
     def _card(self, session_id: str, *, card_id: int) -> Match | None:
         session = self._visible(session_id)
         if session is None or session_id in self._cards_seen:
+            return None
+        if self._scope.asking is not None and self._scope.asking[0] == session_id:
             return None
         text = Text(session.card)
         if not self._answers(text, _session_facts(session)):

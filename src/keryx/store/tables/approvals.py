@@ -92,7 +92,7 @@ def get_approval(tx: ReadTx, approval_id: int) -> ApprovalRecord:
     """Return an approval by id."""
     row = tx.row("approvals.find", approval_id=approval_id)
     if row is None:
-        raise NotFound(f"There is no approval {approval_id}.")
+        raise NotFound(f"There is no question {approval_id}.")
     return ApprovalRecord._make(row)
 
 

@@ -71,7 +71,7 @@ def get_memory(tx: ReadTx, memory_id: int, *, person_id: int) -> Memory:
     """Return a memory of an audience the person belongs to, forgotten or not."""
     row = tx.row("memories.find_visible", memory_id=memory_id, person_id=person_id)
     if row is None:
-        raise NotFound(f"There is no memory {memory_id} that you may see.")
+        raise NotFound(f"There is no note {memory_id} that you may see.")
     return Memory._make(row)
 
 

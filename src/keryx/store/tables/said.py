@@ -8,7 +8,7 @@ from keryx.domain.json_value import JsonValue
 from keryx.domain.message import Part, ToolCallPart, ToolResultPart, decode_parts, text_of
 from keryx.domain.outbox import DeliveryKind, DeliveryState
 from keryx.domain.source import Source
-from keryx.domain.turn import StepEffect, StepState, must_record_start
+from keryx.domain.turn import StepEffect, StepState, TurnId, TurnPurpose, must_record_start
 from keryx.store.codec import source_from_json
 from keryx.store.database import ReadTx
 
@@ -128,6 +128,12 @@ def newest_ended(tx: ReadTx, session_id: str) -> int:
     """Return the number of the last turn of a session that has ended; 0 where there is none."""
     row = tx.row("said.newest_ended", session_id=session_id)
     return 0 if row is None else row[0]
+
+
+def list_ended(tx: ReadTx, session_id: str, *, after: int, limit: int) -> list[tuple[TurnId, TurnPurpose]]:
+    """Return a session's turns after a number that have ended, with what each was for, oldest first."""
+    rows = tx.rows("said.list_ended", session_id=session_id, after=after, limit=limit)
+    return [(TurnId(turn_id), purpose) for turn_id, purpose in rows]
 
 
 def list_elsewhere(

@@ -39,6 +39,12 @@ ORDER BY seq DESC LIMIT 1
 -- The last turn of a session that has ended: found from the end, where at most one still lives.
 SELECT id FROM turns WHERE session_id = :session_id AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1
 
+-- name: said.list_ended
+-- The turns of a session after a number that have ended, and what each was for, oldest first.
+SELECT id, purpose FROM turns
+WHERE session_id = :session_id AND id > :after AND ended_at IS NOT NULL
+ORDER BY id LIMIT :limit
+
 -- name: said.list_elsewhere
 -- What a session's turns after one said at other places and not at this one, oldest first; at several, it is the first.
 SELECT o.turn_id, o.parts, o.created_at

@@ -44,7 +44,7 @@ WHERE s.id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))
 
 -- name: search.list_messages
 -- Some messages by their ids.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at
+SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
 FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))
 
 -- name: search.list_near

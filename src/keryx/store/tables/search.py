@@ -54,6 +54,7 @@ class MessageRow(NamedTuple):
     author: str | None
     author_id: int | None
     created_at: Micros
+    turn_id: int | None
 
 
 class SessionRow(NamedTuple):

@@ -67,7 +67,7 @@ WHERE s.id IN (SELECT value FROM json_each(:ids))
 
 -- name: search.list_messages
 -- Some messages by their ids.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at
+SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
 FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: search.list_message_ids
@@ -85,14 +85,14 @@ JOIN messages m ON m.session_id = p.value ->> 0
 
 -- name: search.list_last
 -- The newest messages of one branch up to a number, newest first.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at
+SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq DESC LIMIT :limit
 
 -- name: search.list_first
 -- The oldest messages of one branch from a number on, oldest first.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at
+SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq LIMIT :limit

@@ -11,6 +11,7 @@ from keryx.domain.command import UnknownCommand, find_command, nearest_commands
 from keryx.domain.message import TextPart
 from keryx.domain.person import ROLES, PersonId, Role, check_role
 from keryx.domain.route import Address
+from keryx.domain.source import check_known_platform
 from keryx.domain.toolset import check_toolset
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Tx
@@ -19,6 +20,7 @@ from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     ago,
+    decline,
     number_of,
     say,
     shortly,
@@ -98,7 +100,11 @@ def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     if context.source.chat_type != "dm":
         return say(context, NOT_HERE)
     part = _PARTS.get(word)
-    return say(context, PAIR_USAGE if part is None else part(tx, context, rest))
+    if part is None:
+        # "approve" and "deny" are there, but say nothing of whom.
+        unknown = "" if word in ("approve", "deny") else f"/pair does not know {shortly(word)!r}. "
+        return decline(context, f"{unknown}{PAIR_USAGE}")
+    return say(context, part(tx, context, rest))
 
 
 def _requests(tx: Tx, _context: CommandContext, _rest: str) -> str:
@@ -179,6 +185,8 @@ def _unblock(tx: Tx, context: CommandContext, rest: str) -> str:
 
 def _find_person(tx: Tx, wanted: str) -> PersonId:
     """Return whom a number or a name stands for; raises ``NotFound`` for nobody, or for several of that name."""
+    if not wanted:
+        raise InvalidValue("Say who: a name or a number. /pair people shows who is in.")
     known = standing.list_people(tx)
     number, name = number_of(wanted), wanted.strip().casefold()
     found = [each for each in known if each.id == number] or [
@@ -228,7 +236,8 @@ def _parse_grant(text: str, *, allow: bool) -> Grant:
         name = command.name
     elif name != EVERY:
         check_toolset(name)
-    return Grant(role=role, kind=kind, name=name, platform=words[3] if len(words) == 4 else None, allow=allow)
+    platform = check_known_platform(words[3]) if len(words) == 4 else None
+    return Grant(role=role, kind=kind, name=name, platform=platform, allow=allow)
 
 
 def _grant_words(grant: Grant) -> str:

@@ -4,17 +4,19 @@ from typing import Final, get_args
 
 from keryx.domain.approval import ApprovalId, Decided, NotAsked, OnlyOnce, Scope, TooLate, Verdict
 from keryx.domain.approval_rule import ApprovalRule, describe_coverage
+from keryx.domain.route import Address
 from keryx.store.database import Tx
 from keryx.store.tables import approval_rules, standing
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     ago,
+    decline,
     number_of,
     say,
     shortly,
 )
-from keryx.transactions.decide_approval import decide_approval
+from keryx.transactions.decide_approval import decide_approval, tell_decided
 from keryx.transactions.manage_approval_rules import forget_rule
 
 RULES_MAX: Final = 50
@@ -34,7 +36,7 @@ def approve(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             forget_rule(tx, rule_id, person_id=context.person.id)
             return say(context, f"Rule {rule_id} is forgotten: I ask you again.")
         case ["forget", *_]:
-            return say(context, "Say which: /approve forget <number>. /approve rules lists them.")
+            return decline(context, "Say which: /approve forget <number>. /approve rules lists them.")
         case [*first, word] if word in _SCOPES:
             return _decide(tx, context, " ".join(first), "approved", scope=_SCOPES[word])
         case [word, number] if word in _SCOPES:
@@ -55,21 +57,24 @@ def _decide(
     if number is None:
         waiting = standing.list_questions(tx, context.session_id, person_id=context.person.id)
         if len(waiting) != 1 or arguments:
-            return say(context, _questions(waiting))
+            return decline(context, _questions(waiting))
         number = waiting[0].id
-    match decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope):
+    outcome = decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope)
+    if isinstance(outcome, Decided):
+        tell_decided(tx, number, verdict, answered_at=Address.of(context.source), ids=context.ids)
+    match outcome:
         case Decided(rule=None):
             return say(context, "Allowed." if verdict == "approved" else "Refused.")
         case Decided(rule=ApprovalRule() as rule):
             return say(context, _lastingly(rule, context))
         case NotAsked():
-            return say(context, "That question was not put to you.")
+            return decline(context, "That question was not put to you.")
         case OnlyOnce():
-            return say(context, ONLY_ONCE)
+            return decline(context, ONLY_ONCE)
         case TooLate():
-            return say(context, "That question has expired; the agent was told so.")
+            return decline(context, "That question has expired; the agent was told so.")
         case already:
-            return say(context, f"That was {already.approval.state} already.")
+            return decline(context, f"That was {already.approval.state} already.")
 
 
 def _lastingly(rule: ApprovalRule, context: CommandContext) -> str:

@@ -92,14 +92,14 @@ def span(micros: Micros) -> str:
     return "less than a minute"
 
 
-def messages(count: int) -> str:
-    """Return so many messages in words."""
-    return "1 message" if count == 1 else f"{count} messages"
-
-
 def ago(then: Micros, *, now: Micros) -> str:
     """Return how long ago something was."""
     return f"{span(max(0, now - then))} ago"
+
+
+def messages(count: int) -> str:
+    """Return how many messages there are, as people say it."""
+    return "1 message" if count == 1 else f"{count} messages"
 
 
 def number_of(text: str) -> int | None:

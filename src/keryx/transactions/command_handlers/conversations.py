@@ -4,7 +4,7 @@ from keryx.domain.route import Address
 from keryx.domain.session import SessionId
 from keryx.domain.title import titled
 from keryx.store.database import Tx
-from keryx.store.tables import standing
+from keryx.store.tables import sessions, standing
 from keryx.transactions.branch_session import fork
 from keryx.transactions.command_handlers.context import (
     CommandContext,
@@ -35,6 +35,7 @@ LOOKED_AT = 50
 
 _REFUSALS: dict[SwitchRefusal, str] = {
     "audience": "That conversation was held with other people than those who read this chat, so it stays there.",
+    "here": "This chat is part of that conversation already.",
     "closed": "That conversation is not open anywhere. /resume goes on with it here.",
     "not_attached": "This conversation is held nowhere else, so there is nothing to leave. /new starts a fresh one.",
 }
@@ -54,7 +55,7 @@ def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> Comm
     """List the conversations with who reads this chat, with the numbers ``/resume`` takes."""
     listed = _listed(tx, context, LISTED)
     if not listed:
-        return say(context, "There are no conversations yet.")
+        return say(context, "There are no conversations yet. Say something, and this is the first.")
     lines = [
         f"{number}. {_mark(session, context)}{shortly(session.name)} "
         f"({messages(session.message_count)}, {ago(session.last_active_at, now=tx.now)})"
@@ -82,7 +83,7 @@ def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
 def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     """Join this chat to a conversation held elsewhere."""
     if not arguments:
-        return say(context, "Say which: /attach <number, name or id>. /sessions lists them.")
+        return decline(context, "Say which: /attach <number, name or id>. /sessions lists them.")
     found = _choose(tx, context, arguments)
     if isinstance(found, str):
         return decline(context, found)
@@ -98,6 +99,8 @@ def detach_conversation(tx: Tx, context: CommandContext, _arguments: str) -> Com
 
 def fork_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Go on from here in a new conversation."""
+    if sessions.get_visible(tx, context.session_id, person_id=context.person.id).message_count == 0:
+        return decline(context, "Nothing was said here yet, so there is nothing to fork.")
     fork_id = fork(tx, context.ids, context.session_id, person=context.person)
     switched = resume(tx, context.surface, fork_id)
     return _switched(context, switched, "This is a fork now; /resume brings back where it came from.")

@@ -47,7 +47,11 @@ def _list(tx: Tx, context: CommandContext, words: list[str]) -> str:
         # A word that is spelled like a change was hardly meant to be looked for.
         meant = get_close_matches(words[0], _CHANGES, n=1) if words else []
         hint = f" Did you mean /memory {meant[0]}?" if meant else ""
-        return f"Nothing is remembered about that.{hint}" if words else "Nothing is remembered yet."
+        return (
+            f"Nothing is remembered about that.{hint}"
+            if words
+            else "Nothing is remembered yet. Ask the agent to remember something."
+        )
     lines = [f"{note.id}. {note.text}" for note in found[:SHOWN]]
     if len(found) > SHOWN:
         lines.append(f"… and {len(found) - SHOWN} more; name words to find them.")

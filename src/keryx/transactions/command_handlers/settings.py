@@ -10,6 +10,7 @@ from keryx.transactions.change_session import rename, set_model, set_personality
 from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
+    decline,
     say,
 )
 from keryx.transactions.manage_project import ProjectNameTaken, ProjectPlan, archive_project, create_project
@@ -39,7 +40,7 @@ def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             context,
             f"The model here is {name}. /model none goes back to {otherwise}."
             if name
-            else f"Here answers {otherwise}.",
+            else f"Here answers {otherwise}. /model <provider:name> asks another, such as /model openai:gpt-5.",
         )
     name = None if arguments.lower() == NONE else check_model_name(arguments)
     set_model(tx, context.session_id, name, person_id=context.person.id)
@@ -61,7 +62,7 @@ def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutco
     if name is None:
         near = get_close_matches(arguments.casefold(), by_folded, n=3)
         hint = f" Did you mean {' or '.join(by_folded[each] for each in near)}?" if near else ""
-        return say(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
+        return decline(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
     set_personality(tx, context.session_id, known[name], person_id=context.person.id)
     return say(context, f"From the next turn on, {name} speaks here.")
 

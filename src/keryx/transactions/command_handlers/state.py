@@ -8,6 +8,7 @@ from keryx.transactions.command_handlers.context import (
     CommandOutcome,
     ago,
     ask_surface,
+    decline,
     messages,
     say,
     shortly,
@@ -15,6 +16,7 @@ from keryx.transactions.command_handlers.context import (
 from keryx.transactions.command_handlers.usage import used_lines
 
 PROCESSES_SHOWN = 10
+NO_PROCESSES = "This conversation has no background processes."
 
 _FATES = {
     "answered": "was answered",
@@ -102,7 +104,7 @@ def processes(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcom
     """Show the background processes of this conversation, newest first."""
     listed = standing.list_processes(tx, context.session_id, limit=PROCESSES_SHOWN)
     if not listed:
-        return say(context, "This conversation has no background processes.")
+        return say(context, f"{NO_PROCESSES} The agent starts them when something is to go on by itself.")
     return say(context, "\n".join(_process(process, now=tx.now) for process in listed))
 
 
@@ -115,7 +117,7 @@ def _process(process: standing.ListedProcess, *, now: int) -> str:
 def search(_tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     """Leave finding to whoever has the index."""
     if not arguments:
-        return say(context, "Say what to look for: /search <words>.")
+        return decline(context, "Say what to look for: /search <words>.")
     return ask_surface(context, "search", arguments)
 
 

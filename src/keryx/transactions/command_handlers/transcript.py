@@ -15,6 +15,7 @@ from keryx.transactions.command_handlers.context import (
     CommandContext,
     CommandOutcome,
     ask_surface,
+    decline,
     messages,
     say,
 )
@@ -35,17 +36,27 @@ def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcom
     turns = parse_turns(arguments)
     outcome = undo(tx, context.session_id, person_id=context.person.id, turns=turns)
     if isinstance(outcome, NothingToUndo):
-        return say(context, "There is not that much to take back.")
+        return decline(context, _too_few(outcome.turns))
     what = "the last turn" if turns == 1 else f"the last {turns} turns"
     left = f"{messages(outcome.message_count)} {'is' if outcome.message_count == 1 else 'are'} left"
     return say(context, f"Took back {what}; {left}. /redo brings it back.")
+
+
+def _too_few(turns: int) -> str:
+    match turns:
+        case 0:
+            return "There is nothing here to take back."
+        case 1:
+            return "There is only one turn to take back: write /undo."
+        case _:
+            return f"There are only {turns} turns to take back: write /undo {turns} for all of them."
 
 
 def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Go back to what was undone."""
     outcome = redo(tx, context.session_id, person_id=context.person.id)
     if isinstance(outcome, NothingToRedo):
-        return say(context, "Nothing was taken back here.")
+        return decline(context, "Nothing was taken back here.")
     return say(context, f"Back again: {messages(outcome.message_count)}.")
 
 
@@ -54,7 +65,7 @@ def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     rerun = Rerun(ids=context.ids, source=context.source)
     outcome = retry(tx, context.session_id, person_id=context.person.id, rerun=rerun)
     if isinstance(outcome, NothingToRetry):
-        return say(context, "There is nothing to answer again.")
+        return decline(context, "There is nothing to answer again.")
     return CommandOutcome(session_id=context.session_id, queued=outcome.inbox_id)
 
 
@@ -67,7 +78,7 @@ def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
         case "undo":
             dropped = uncover_last(tx, context.session_id, person_id=person_id)
             if dropped is None:
-                return say(context, "No summary stands for anything here.")
+                return decline(context, "No summary stands for anything here.")
             what = f"messages {dropped.first_seq} to {dropped.last_seq}"
             return say(context, f"The summary of {what} is taken back: the model reads what it stood for.")
         case _:
@@ -80,7 +91,7 @@ def compress(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
                 ids=context.ids,
             )
             if asked is None:
-                return say(context, NOTHING_SAID)
+                return decline(context, NOTHING_SAID)
             return CommandOutcome(session_id=context.session_id, queued=asked)
 
 
