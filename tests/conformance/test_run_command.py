@@ -211,6 +211,9 @@ async def test_undo_and_redo(chat: Chat) -> None:
     assert await chat.reply("/undo 5") == (
         "There are only 2 turns to take back: write /undo 2 for all of them."
     )
+    await chat.reply("/undo")
+    assert await chat.reply("/undo 2") == "There is only one turn to take back: write /undo."
+    assert await chat.reply("/redo") == "Back again: 4 messages."
     assert (
         await chat.reply("/undo 2")
         == "Took back the last 2 turns; 0 messages are left. /redo brings it back."

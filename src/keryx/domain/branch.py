@@ -220,17 +220,23 @@ def versions(branches: Sequence[Branch], *, session_id: str, no: int) -> dict[in
     }
 
 
-def redo_target(branches: Sequence[Branch], *, session_id: str, no: int) -> int | None:
-    """Return the branch to go back to from branch ``no``: the newest older one that parts from it where it began."""
+def redo_targets(branches: Sequence[Branch], *, session_id: str, no: int) -> list[int]:
+    """Return the branches to go back to from branch ``no``, newest first: older ones that part where it began."""
     shown = path(branches, session_id=session_id, no=no)
-    began = next(
-        branch.parent_seq for branch in branches if (branch.session_id, branch.no) == (session_id, no)
+    began = began_at(branches, session_id=session_id, no=no)
+    older = sorted(
+        (each.no for each in branches if each.session_id == session_id and each.no < no), reverse=True
     )
-    older = [branch.no for branch in branches if branch.session_id == session_id and branch.no < no]
-    for candidate in sorted(older, reverse=True):
-        if _parting(shown, path(branches, session_id=session_id, no=candidate))[0] == began:
-            return candidate
-    return None
+    return [
+        candidate
+        for candidate in older
+        if _parting(shown, path(branches, session_id=session_id, no=candidate))[0] == began
+    ]
+
+
+def began_at(branches: Sequence[Branch], *, session_id: str, no: int) -> int:
+    """Return the last message a branch shares with the one it began at."""
+    return next(each.parent_seq for each in branches if (each.session_id, each.no) == (session_id, no))
 
 
 def _parting(ours: Sequence[Segment], theirs: Sequence[Segment]) -> tuple[int, Segment, Segment]:

@@ -11,11 +11,12 @@ from keryx.domain.branch import (
     BranchReason,
     PathMessage,
     Segment,
+    began_at,
     branch_at,
     edit_point,
     owner_of,
     path,
-    redo_target,
+    redo_targets,
     retry_point,
     turn_starts,
     undo_point,
@@ -89,8 +90,14 @@ def redo(tx: Tx, session_id: SessionId, *, person_id: int) -> Branched | Nothing
     """Go back to what was shown before the last undo, retry or edit."""
     session = lock_idle(tx, session_id, person_id=person_id)
     known = branches.list_branches(tx, session_id)
-    target = redo_target(known, session_id=session_id, no=session.active_branch_no)
-    return NothingToRedo() if target is None else _show(tx, session_id, known, target)
+    no = session.active_branch_no
+    began = began_at(known, session_id=session_id, no=no)
+    for target in redo_targets(known, session_id=session_id, no=no):
+        # What an earlier undo left shows nothing that is not shown here.
+        last = paths.list_tail(tx, path(known, session_id=session_id, no=target), limit=1)
+        if last and last[0].seq > began:
+            return _show(tx, session_id, known, target)
+    return NothingToRedo()
 
 
 def switch_branch(tx: Tx, session_id: SessionId, no: int, *, person_id: int) -> Branched:

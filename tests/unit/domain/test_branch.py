@@ -15,7 +15,7 @@ from keryx.domain.branch import (
     edit_point,
     owner_of,
     path,
-    redo_target,
+    redo_targets,
     retry_point,
     turn_starts,
     undo_point,
@@ -277,12 +277,10 @@ def test_a_fork_counts_what_it_inherited_as_its_first_version() -> None:
 
 def test_redo_goes_back_step_by_step() -> None:
     branches = [ROOT, child(1, 0, 4), child(2, 0, 3, reason="undo"), child(3, 0, 2, reason="undo")]
-    assert redo_target(branches, session_id="s", no=3) == 2
-    assert redo_target(branches, session_id="s", no=2) == 1
-    assert redo_target(branches, session_id="s", no=1) == 0
-    assert redo_target(branches, session_id="s", no=0) is None
+    newest = [redo_targets(branches, session_id="s", no=no)[:1] for no in (3, 2, 1, 0)]
+    assert newest == [[2], [1], [0], []]
 
 
 def test_redo_passes_over_branches_that_parted_elsewhere() -> None:
     branches = [ROOT, child(1, 0, 2), child(2, 0, 4)]
-    assert redo_target(branches, session_id="s", no=2) == 0
+    assert redo_targets(branches, session_id="s", no=2) == [0]
