@@ -62,6 +62,17 @@ async def delivery_now(stage: Stage, delivery: outbox.Delivery) -> outbox.Delive
     return await stage.look(lambda tx: outbox.get_delivery(tx, delivery.id))
 
 
+async def test_what_was_taken_by_a_commit_without_an_answer_is_given_again(stage: Stage) -> None:
+    await stage.exchange("hello")
+    connector = await connect(stage)
+    [unheard_of] = await claim(stage, connector)
+    [again] = await stage.do(lambda tx: claim_deliveries(tx, connector, known=frozenset()))
+    assert again == unheard_of
+    assert await stage.do(lambda tx: claim_deliveries(tx, connector, known={again.id})) == []
+    assert await record(stage, connector, again, Sent(message_id="900"))
+    assert await stage.do(lambda tx: claim_deliveries(tx, connector, known=frozenset())) == []
+
+
 async def test_a_reply_is_sent_once_and_keeps_the_platforms_id(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)

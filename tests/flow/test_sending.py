@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -13,16 +14,19 @@ from keryx.clock import SECOND, SystemClock
 from keryx.config import Settings
 from keryx.domain.command import COMMANDS, Command
 from keryx.domain.outbox import Outcome, Unknown
-from keryx.errors import NotConnected
+from keryx.errors import NotConnected, StoreUnavailable
 from keryx.gateway.desk import Desk
 from keryx.gateway.supervisor import Gateway
 from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities, Outgoing, Update
-from keryx.store.database import Database
+from keryx.store.database import Database, Tx
 from keryx.store.opening import open_database
+from keryx.store.tables.outbox import Delivery
 from keryx.testing.platform import FakeAdapter, FakePlatform, Trouble
 from keryx.tools.tool import Toolbox
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
+
+T = TypeVar("T")
 
 
 async def test_what_is_refused_for_good_is_not_tried_again(store: Database, platform: FakePlatform) -> None:
@@ -39,6 +43,37 @@ async def test_what_is_refused_for_good_is_not_tried_again(store: Database, plat
         await until(lambda: platform.said_to("2") == ["You said: and here"])
         await until(lambda: len(tried) == 2)
     assert platform.said_to("1") == []
+
+
+class Answerless:
+    """A store that takes the first claim of a delivery, and does not say so."""
+
+    is_lost = False
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, work: Callable[[Tx], T]) -> T:
+        outcome = await self._store.write(work)
+        if not self.is_lost and isinstance(outcome, list) and isinstance(next(iter(outcome), None), Delivery):
+            self.is_lost = True
+            raise StoreUnavailable("The outcome of a commit is not known.")
+        return outcome
+
+
+async def test_what_is_claimed_without_an_answer_from_the_store_is_sent_all_the_same(
+    store: Database, platform: FakePlatform
+) -> None:
+    answerless = Answerless(store)
+    async with running(cast(Database, answerless), platform, Actor()):
+        platform.say("hello")
+        await until(lambda: platform.said_to("1") == ["You said: hello"])
+        platform.say("and again")
+        await until(lambda: platform.said_to("1") == ["You said: hello", "You said: and again"])
+    assert answerless.is_lost
 
 
 async def test_a_dead_address_lives_again_when_somebody_speaks_there(

@@ -72,14 +72,21 @@ class Desk:
         """Write, once; whoever can wait for a store that is away uses ``insist``."""
         return await self.database.write(work)
 
-    async def insist(self, work: Callable[[Tx], T], *, what: str) -> T:
-        """Write as soon as the store takes it: what happened outside cannot be taken back, so it must be recorded."""
+    async def insist(
+        self, work: Callable[[Tx], T], *, what: str, again: Callable[[Tx], T] | None = None
+    ) -> T:
+        """Write as soon as the store takes it: what happened outside cannot be taken back, so it must be recorded.
+
+        An attempt that failed may have been committed, its answer lost: after one, ``again`` is run where the same once
+        more would not do.
+        """
         pause = PAUSE_FIRST_SECONDS
         while True:
             try:
                 return await self.database.write(work)
             except StoreUnavailable as error:
                 _log.warning("%s waits for the store: %s", what, error)
+            work = again or work
             await self.pace.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_SECONDS)
 

@@ -68,6 +68,8 @@ class Dispatcher:
         self._connector = hold.connector
         self._claiming: asyncio.Task[bool] | None = None
         self._sending: dict[int, asyncio.Task[None]] = {}
+        self._given_up: set[int] = set()
+        """What was claimed and failed by a fault of the program: nobody knows whether it was sent."""
         self._busy: set[str] = set()
         """Addresses at which a preview is being sent or changed: the reply waits for it."""
         self._bell = Bell(desk, "deliveries")
@@ -110,8 +112,11 @@ class Dispatcher:
 
     async def _claim(self, room: int) -> bool:
         """Take what is due and begin to send it; False where nothing was to be had."""
+        known = self._given_up | self._sending.keys()
         claimed = await self._desk.insist(
-            lambda tx: claim_deliveries(tx, self._connector, limit=room), what="dispatch"
+            lambda tx: claim_deliveries(tx, self._connector, limit=room),
+            what="dispatch",
+            again=lambda tx: claim_deliveries(tx, self._connector, limit=room, known=known),
         )
         for delivery in claimed:
             task = asyncio.create_task(self._deliver(delivery), name=f"keryx-delivery-{delivery.id}")
@@ -135,6 +140,7 @@ class Dispatcher:
             self._bell.ring()
         del self._sending[delivery_id]
         if not task.cancelled() and (error := task.exception()) is not None:
+            self._given_up.add(delivery_id)
             _log.failed("a delivery was given up", error=error, delivery=delivery_id)
 
     async def _deliver(self, delivery: ClaimedDelivery) -> None:

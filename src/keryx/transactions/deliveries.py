@@ -3,6 +3,7 @@
 Only the gateway that holds an account's connector lease claims, one unfinished delivery per address, in order.
 """
 
+from collections.abc import Collection
 from typing import TypeAlias
 
 from keryx.domain.outbox import Outcome, after_outcome
@@ -53,10 +54,27 @@ def holds_connector(tx: Tx, connector: Connector) -> bool:
     )
 
 
-def claim_deliveries(tx: Tx, connector: Connector, *, limit: int = 20) -> list[outbox.Delivery]:
-    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account."""
+def claim_deliveries(
+    tx: Tx, connector: Connector, *, limit: int = 20, known: Collection[int] | None = None
+) -> list[outbox.Delivery]:
+    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account.
+
+    ``known`` is given where the answer to an earlier claim was lost: the deliveries that the gateway has heard of. What
+    it took besides is returned again, or it would be sent by nobody for as long as the account is held.
+    """
     if not holds_connector(tx, connector):
         return []
+    if known is not None:
+        taken = outbox.list_taken(
+            tx,
+            platform=connector.platform,
+            account=connector.account,
+            holder=connector.holder,
+            epoch=connector.epoch,
+        )
+        unheard_of = [delivery for delivery in taken if delivery.id not in known]
+        if unheard_of:
+            return unheard_of
     due = outbox.list_due(tx, platform=connector.platform, account=connector.account, limit=limit)
     # No fact for the feed: the sessions of all of them would be locked together.
     claimed = (outbox.claim(tx, each.id, holder=connector.holder, epoch=connector.epoch) for each in due)

@@ -187,6 +187,13 @@ def claim(tx: Tx, outbox_id: int, *, holder: str, epoch: int) -> Delivery | None
     return taken[0] if taken else None
 
 
+def list_taken(tx: ReadTx, *, platform: str, account: str, holder: str, epoch: int) -> list[Delivery]:
+    """Return what a gateway has taken under its present hold of an account and not settled."""
+    return _deliveries(
+        tx.rows("outbox.list_taken", platform=platform, account=account, holder=holder, epoch=epoch)
+    )
+
+
 def list_stuck(tx: ReadTx, *, limit: int) -> list[Delivery]:
     """Return deliveries whose sender no longer holds the account."""
     return _deliveries(tx.rows("outbox.list_stuck", limit=limit))

@@ -106,6 +106,17 @@ RETURNING
     idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
     held_at, sent_pieces
 
+-- name: outbox.list_taken
+-- What a gateway has taken under its present hold of an account and not settled.
+SELECT
+    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
+    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
+    held_at, sent_pieces
+FROM outbox
+WHERE state = 'sending' AND platform = :platform AND account = :account
+  AND claimed_by = :holder AND claim_epoch = :epoch
+ORDER BY id
+
 -- name: outbox.list_stuck
 -- Being sent by a gateway that no longer holds the account; in the order of the index on what is being sent, or every
 -- delivery is read.
