@@ -42,6 +42,12 @@ class Books:
     ends: Mapping[int, EndedTurn]
     effects: Effects
     retried: Counter[str] = field(default_factory=Counter)
+    undone: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def merged(self) -> set[str]:
+        """The messages that were answered together with a later one."""
+        return {item.ref for item in self.items if item.fate == "merged"}
 
     @cached_property
     def shown(self) -> dict[str, list[Shown]]:
@@ -69,8 +75,13 @@ class Books:
         )
 
     def answers_max(self, saying: Saying) -> int:
-        """Return how many turns may answer a message: one, and one more whenever somebody asked for that."""
-        return 1 + sum(self.retried[chat] for chat in (saying.chat, *saying.beside))
+        """Return how many turns may answer a message: one, and one more whenever somebody asked for that.
+
+        An undo takes back the last message with its answer; what was answered together with it is left, and is
+        answered with whatever comes next.
+        """
+        again = self.retried + self.undone if saying.ref in self.merged else self.retried
+        return 1 + sum(again[chat] for chat in (saying.chat, *saying.beside))
 
 
 def check_books(books: Books) -> list[str]:

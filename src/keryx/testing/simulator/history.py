@@ -148,7 +148,9 @@ class History:
             world.platform.deliver(self._draw.choice(self._delivered))
 
     async def _command(self, world: World) -> None:
-        self._tell(world, self._draw.choice(COMMANDS), chat=self._draw.choice(CHATS))
+        command, chat = self._draw.choice(COMMANDS), self._draw.choice(CHATS)
+        world.undone[chat] += command == "/undo"
+        self._tell(world, command, chat=chat)
 
     async def _retry(self, world: World) -> None:
         """Ask for another answer where there was one, rather where it failed."""

@@ -113,6 +113,7 @@ class Theatre:
             ends=world.ends,
             effects=world.effects,
             retried=world.retried,
+            undone=world.undone,
         )
         world.breaches += check_books(books)
         world.breaches += [f"{breach.rule}: {breach.what}" for breach in broken]

@@ -141,6 +141,8 @@ class World:
     """Every turn that is over, with the surfaces that showed its conversation when it ended."""
     ended_before: int = 0
     """A turn up to which all are known."""
+    undone: Counter[str] = field(default_factory=Counter)
+    """How often each chat said ``/undo``."""
     retried: Counter[str] = field(default_factory=Counter)
     """How often people asked for another answer, by chat."""
     breaches: list[str] = field(default_factory=list)
