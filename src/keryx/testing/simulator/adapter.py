@@ -73,7 +73,8 @@ class PlacedAdapter(FakeAdapter):
 
     def _note_hurry(self, outgoing: Outgoing) -> None:
         left = self._left_alone_until.get(str(outgoing.to), 0.0) - asyncio.get_running_loop().time()
-        if left > 0:
+        # A gateway's clock counts whole microseconds.
+        if left * SECOND >= 1:
             self._world.breaches.append(
                 f"{self._process.name} speaks to {outgoing.to.chat_id} {left:.1f} s before the platform wants it"
             )
