@@ -231,6 +231,8 @@ class Room:
         while True:
             since = database.change_no
             self._woken.clear()
+            # Before the look: one that was under way when the input ended has not seen what was said last.
+            leaving = self._leaving
             try:
                 seen = await self._look_around(presence)
                 await presence.act_on(seen)
@@ -240,7 +242,8 @@ class Room:
                 continue
             keyboard.refresh()
             keyboard.redraw()
-            if self._may_leave(seen, presence):
+            is_recorded = not (presence.records and seen.unfinished)
+            if is_recorded and (leaving == "now" or (leaving == "when at rest" and seen.is_at_rest)):
                 return
             await self._wait(since)
 
@@ -278,12 +281,6 @@ class Room:
         title = await self._desk.database.read(lambda tx: find_name(tx, session_id))
         named = f" ({title})" if title else ""
         self.screen.note(f"To go on: keryx chat --resume {session_id}{named}")
-
-    def _may_leave(self, seen: Look, presence: Presence) -> bool:
-        is_recorded = not (presence.records and seen.unfinished)
-        return is_recorded and (
-            self._leaving == "now" or (self._leaving == "when at rest" and seen.is_at_rest)
-        )
 
     async def _wait(self, since: int) -> None:
         news = self._desk.database.changed(since=since, timeout_seconds=LOOK_SECONDS)
