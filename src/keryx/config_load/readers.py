@@ -93,17 +93,12 @@ def zone(raw: Raw) -> str:
     return given
 
 
-def platform_name(name: str, *others: str) -> str:
-    """Return a platform's name, or raise ``InvalidValue`` with the nearest one, or the nearest of ``others``."""
-    return check_known_platform(name, *others)
-
-
 def platforms(raw: Raw) -> tuple[str, ...]:
     """Read a list of platforms; a text is split at its commas, and `none` is none."""
     if raw is None or raw == NONE:
         return ()
     given = raw if isinstance(raw, tuple) else raw.split(",")
-    return tuple(dict.fromkeys(platform_name(name.strip()) for name in given if name.strip()))
+    return tuple(dict.fromkeys(check_known_platform(name.strip()) for name in given if name.strip()))
 
 
 def model_name(raw: Raw) -> str:
@@ -236,14 +231,14 @@ def reset_place(chosen: str) -> tuple[str | None, ChatType | None]:
     platform, colon, chat_type = chosen.partition(":")
     if not colon and chosen in CHAT_TYPES:
         return None, check_chat_type(chosen)
-    platform_name(platform, *(() if colon else CHAT_TYPES))
+    check_known_platform(platform, *(() if colon else CHAT_TYPES))
     return platform, check_chat_type(chat_type) if colon else None
 
 
 def busy_place(chosen: str) -> tuple[str, str | None]:
     """Split what stands under ``busy.on`` into platform and chat; raise ``InvalidValue`` for anything else."""
     platform, colon, chat = chosen.partition(":")
-    platform_name(platform)
+    check_known_platform(platform)
     if colon and not chat:
         raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
     check_id("chat", chat)
@@ -253,7 +248,7 @@ def busy_place(chosen: str) -> tuple[str, str | None]:
 def toolset_place(chosen: str) -> tuple[str | None, Role]:
     """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
     platform, colon, role = chosen.rpartition(":")
-    return platform_name(platform) if colon else None, check_role(role)
+    return check_known_platform(platform) if colon else None, check_role(role)
 
 
 def server_name(chosen: str) -> str:

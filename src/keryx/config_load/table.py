@@ -16,6 +16,7 @@ from keryx.domain.busy import BUSY_MODES, BusyMode
 from keryx.domain.prices import Price
 from keryx.domain.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicy
 from keryx.domain.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
+from keryx.domain.source import check_known_platform
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
@@ -54,7 +55,7 @@ MODELS_ON: Setting[str | None] = Setting(
     name="models.on.<platform>",
     read=optional(readers.model_name),
     default=None,
-    chosen=readers.platform_name,
+    chosen=check_known_platform,
     help="The model that answers on a platform.",
 )
 MODELS_FALLBACKS: Setting[tuple[str, ...]] = Setting(
