@@ -22,6 +22,8 @@ from keryx.testing.postgres import PrivateServer
 from tests.conformance.stage import CHECKED_LATER
 from tests.reused import ReusedDatabase
 
+pytest_plugins = ["tests.leaks"]
+
 settings.register_profile("keryx", deadline=None)  # the machine may do other work as well
 settings.load_profile("keryx")
 

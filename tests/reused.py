@@ -5,11 +5,11 @@ from typing import Final, LiteralString
 import psycopg
 
 from keryx.clock import Clock
+from keryx.core.upkeep.views.invariants import Breach, check_invariants
 from keryx.store.migrate import migrate_postgres
-from keryx.store.postgres import PostgresTx
+from keryx.store.postgres_tx import PostgresTx
 from keryx.store.statements import load
 from keryx.testing.postgres import PrivateServer
-from keryx.views.invariants import Breach, check_invariants
 
 _SHAPE: Final[LiteralString] = """SELECT
     (SELECT string_agg(concat_ws(' ', relname, relkind, relnatts), ',' ORDER BY relname)

@@ -17,19 +17,20 @@ import apsw
 from bench.contenders.contract import GUEST, Contender, Message, Order
 from keryx import __version__
 from keryx.clock import SECOND, Micros, SystemClock
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import NewMessage
-from keryx.domain.part import TextPart
-from keryx.domain.person import Person
-from keryx.domain.source import Source
+from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.conversations.rules.part import TextPart
+from keryx.core.conversations.rules.source import Source
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import people
+from keryx.core.search.views.search import SearchResult
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.transactions.accept_message import accept_message
 from keryx.ids import Ids
 from keryx.library.client import Keryx
-from keryx.library.client import open as open_keryx
 from keryx.library.messages import new_message
-from keryx.store.tables import people
-from keryx.transactions.accept_message import accept_message
-from keryx.views.search import SearchResult
+from keryx.library.open import open as open_keryx
 
 TOGETHER = 500
 """How many messages or chats are written at once while a store is filled."""
@@ -211,7 +212,9 @@ class KeryxStore(Contender):
         reference = f"{os.getpid()}-{next(self._references)}"
         inbound = Inbound(source=source, ref=reference, parts=(TextPart(text="What is new?"),))
         database = self._keryx._database  # noqa: SLF001 - intake is the gateway's, which is not written yet
-        await database.write(lambda tx: accept_message(tx, inbound, settings=self._settings, ids=self._ids))
+        await database.write(
+            lambda tx: accept_message(tx, inbound, settings=self._settings, ids=self._ids, commands=COMMANDS)
+        )
 
 
 def _new_message(message: Message) -> NewMessage:

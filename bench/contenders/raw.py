@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from bench.contenders.contract import Contender, Message
-from keryx.store.sqlite import LOG_BYTES_MAX
+from keryx.store.sqlite_files import LOG_BYTES_MAX
 from keryx.store.statements import load
 
 SEQ_MAX = 2**62
@@ -72,7 +72,8 @@ class Raw(Contender):
             self._sql["sessions.append"],
             NO_TOKENS
             | {"session_id": session_id, "person_id": self._owner, "tool_call_count": calls, "active_at": now}
-            | {"preview": message["content"][:60], "title": None, "lease_now": now, "boot_id": ""},
+            | {"preview": message["content"][:60], "title": None, "holder": None, "epoch": None}
+            | {"lease_now": now, "boot_id": ""},
         )
         (message_id,) = self._one(
             self._sql["messages.add"],
@@ -111,7 +112,7 @@ class Raw(Contender):
         (audience,) = self._one("SELECT audience_id FROM sessions LIMIT 1", {})
         top = {"pinned": 0, "last_active_at": SEQ_MAX, "id": "", "empty_listed": 0, "now": 0}
         rows = self._connection.execute(
-            self._sql["listing.walk"], top | {"audience_id": audience, "limit": count}
+            self._sql["session_list.walk"], top | {"audience_id": audience, "limit": count}
         )
         return len(rows.fetchall())
 

@@ -11,16 +11,17 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
-from keryx.domain.access import Refused
-from keryx.domain.command import Command
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import Message, NewMessage, TextPart, text_of
-from keryx.domain.outbox import Outcome, Sent
-from keryx.domain.part import Part
-from keryx.domain.route import Address
-from keryx.domain.source import Source
-from keryx.platforms.adapter import Capabilities, Outgoing, Piece, Update
-from keryx.platforms.text import text_pieces
+from keryx.core.conversations.rules.command import Command
+from keryx.core.conversations.rules.message import Message, NewMessage, TextPart, text_of
+from keryx.core.conversations.rules.part import Part
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import Outcome, Sent
+from keryx.core.deliveries.rules.pieces import Piece
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.rules.text import text_pieces
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.platforms.adapter import Capabilities, Outgoing, Update
 
 PLATFORM = "bench"
 USER = "ana"

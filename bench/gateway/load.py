@@ -15,10 +15,10 @@ from pathlib import Path
 from bench.gateway.doubles import PLATFORM, USER, Books, InstantAgent, Service
 from keryx.app import open_system, settle
 from keryx.config_load import load_config
-from keryx.gateway.supervisor import Gateway
+from keryx.core.people.tables import people
+from keryx.gateway.gateway import Gateway
 from keryx.store.database import Database, Tx
 from keryx.store.sqlite import SqliteDatabase
-from keryx.store.tables import people
 
 PATIENCE_SECONDS = 120.0
 
@@ -49,12 +49,12 @@ async def gateway(place: Place, *, turns_max: int = 64) -> AsyncIterator[Running
     books = Books()
     service = Service(books)
     async with open_system(configuration) as system:
-        await system.desk.database.write(let_in)
-        running = Gateway(system.desk, InstantAgent(books), system.toolbox, [service], turns_max=turns_max)
+        await system.runtime.database.write(let_in)
+        running = Gateway(system.runtime, InstantAgent(books), system.toolbox, [service], turns_max=turns_max)
         await running.start()
         await settle(system)
         try:
-            yield Running(database=system.desk.database, service=service, books=books)
+            yield Running(database=system.runtime.database, service=service, books=books)
         finally:
             await running.stop(seconds=1)
 

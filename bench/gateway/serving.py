@@ -22,10 +22,10 @@ import h11
 from bench.driver import REPOSITORY, WorkerError
 from bench.gateway.doubles import USER
 from bench.gateway.load import Place
+from keryx.core.people.tables import people
 from keryx.platforms.webhook.wire import PLATFORM, Secret
 from keryx.store.database import Tx
 from keryx.store.opening import open_database
-from keryx.store.tables import people
 
 SECRET = "whsec_" + base64.b64encode(b"the benchmark's own secret, 32 b").decode("ascii")
 COMMAND = (sys.executable, "-m", "keryx")
@@ -71,14 +71,14 @@ def serve(place: Place, *, callback: str | None = None, **more: str) -> Iterator
     """Run ``keryx serve`` with the webhook on a free port, and with ``more`` settings."""
     port = _free_port()
     settings = {
-        "KERYX_WEBHOOK_ENABLED": "true",
-        "KERYX_WEBHOOK_SECRET": SECRET,
-        "KERYX_WEBHOOK_PORT": str(port),
+        "KERYX_PLATFORMS_WEBHOOK_ENABLED": "true",
+        "KERYX_PLATFORMS_WEBHOOK_SECRET": SECRET,
+        "KERYX_PLATFORMS_WEBHOOK_PORT": str(port),
         "KERYX_LOG_LEVEL": "warning",
         **more,
     }
     if callback is not None:
-        settings["KERYX_WEBHOOK_CALLBACK"] = callback
+        settings["KERYX_PLATFORMS_WEBHOOK_CALLBACK"] = callback
     began = time.perf_counter()
     process = subprocess.Popen(
         [*COMMAND, "serve"],

@@ -23,23 +23,25 @@ from bench.driver import WorkerError
 from bench.gateway.doubles import ANSWER, PLATFORM, QUESTION, USER
 from bench.gateway.load import Place, let_in
 from keryx.clock import MINUTE
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import NewMessage, TextPart
-from keryx.domain.outbox import Sent
-from keryx.domain.source import Source
+from keryx.core.accounts.transactions import Connector, take_connector
+from keryx.core.conversations.rules.message import NewMessage, TextPart
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import Sent
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries, record_delivery
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.transactions.accept_message import Accepted, accept_message
+from keryx.core.turns.transactions.begin_turn import begin_turn
+from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
 from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
-from keryx.library.client import open as open_keryx
+from keryx.library.open import open as open_keryx
 from keryx.store.database import Tx
 from keryx.store.migrate import migrations
 from keryx.store.opening import open_database
-from keryx.store.sqlite import index_path
+from keryx.store.sqlite_files import index_path
 from keryx.testing.postgres import PrivateServer, find_programs
-from keryx.transactions.accept_message import Accepted, accept_message
-from keryx.transactions.begin_turn import begin_turn
-from keryx.transactions.deliveries import Connector, claim_deliveries, record_delivery, take_connector
-from keryx.transactions.finish_turn import Reply, finish_turn
 
 Kind = Literal["sqlite", "postgres"]
 Target: TypeAlias = "psycopg.Connection[tuple[object, ...]]"
@@ -156,11 +158,11 @@ def _converse(tx: Tx, *, connector: Connector, numbers: range, ids: Ids) -> None
         )
         text = TextPart(text=f"{number} {QUESTION}")
         inbound = Inbound(source=source, ref=f"old-{number}", parts=(text,))
-        accepted = accept_message(tx, inbound, settings=Settings(), ids=ids)
+        accepted = accept_message(tx, inbound, settings=Settings(), ids=ids, commands=COMMANDS)
         assert isinstance(accepted, Accepted), accepted
         begun = begin_turn(tx, holder="filling", session_id=accepted.session_id)
         assert begun is not None, "nothing else is under way"
-        finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=ids)
+        finish_turn(tx, begun.held, reply=reply, ids=ids)
     for delivery in claim_deliveries(tx, connector, limit=len(numbers)):
         record_delivery(tx, connector, delivery.id, Sent(message_id=str(delivery.id)), deduplicates=False)
 

@@ -15,25 +15,28 @@ from openai import AsyncOpenAI
 
 from bench.gateway.load import Place
 from bench.model.provider import MODEL, TOOL, variables
-from keryx.agents.agent import Agent, Answer, Asked, Brief, Said, Stage, StepDone, ToolOffer
-from keryx.agents.calling import Access
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelAgent, ModelChoice
+from keryx.agents.agent import Agent, Answer, Brief, HistoryItem, ModelUse, Stage, StepDone
+from keryx.agents.model.agent import ModelAgent
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.contract import Access
+from keryx.agents.model.guide import Guide
 from keryx.app import open_system
 from keryx.clock import SECOND, SystemClock
 from keryx.config_load import load_config
-from keryx.domain.cover import Summary
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import NewMessage
-from keryx.gateway.supervisor import Gateway
+from keryx.core.context.rules.cover import Summary
+from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.people.tables import people
+from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.turns.tables import turns
+from keryx.core.values.json_value import JsonValue
+from keryx.gateway.gateway import Gateway
 from keryx.live import Delta, Live
 from keryx.platforms.adapter import Outgoing
 from keryx.store.database import Database, Tx
-from keryx.store.tables import people, turns
 from keryx.testing.model_server import ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox, Use
+from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.tool import Toolbox, ToolCall
 
 USER = "ana"
 PATIENCE_SECONDS = 60.0
@@ -126,15 +129,15 @@ class Errand:
     def __init__(self) -> None:
         self.at_work = asyncio.Event()
 
-    async def run(self, use: Use) -> JsonValue:  # noqa: ARG002 - the same whatever it is used for
+    async def run(self, call: ToolCall) -> JsonValue:  # noqa: ARG002 - the same whatever it is used for
         self.at_work.set()
         await asyncio.Event().wait()
         return None
 
-    def question(self, use: Use) -> str:  # noqa: ARG002
+    def question(self, call: ToolCall) -> str:  # noqa: ARG002
         return "May I?"
 
-    def pattern(self, use: Use) -> str | None:  # noqa: ARG002
+    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002
         return None
 
 
@@ -149,12 +152,12 @@ class Quiet:
 
     async def show_call(self, text: str) -> None: ...
 
-    async def note_model(self, asked: Asked) -> None: ...
+    async def note_model(self, asked: ModelUse) -> None: ...
 
     async def act(self, step: NewMessage) -> StepDone:
         raise AssertionError(f"nothing is called here: {step}")
 
-    async def reread(self) -> Sequence[Said]:
+    async def reread(self) -> Sequence[HistoryItem]:
         return ()
 
     async def pinned(self) -> frozenset[int]:
@@ -248,11 +251,11 @@ async def talking(place: Place, url: str) -> AsyncIterator[Talk]:
     environ["KERYX_MODELS_TITLES"] = "false"  # the provider is asked for what is timed, and nothing else
     configuration = load_config(environ, cwd=place.folder)
     async with open_system(configuration) as system, AsyncOpenAI(base_url=url, api_key="k") as bare:
-        talk = Talk(system.desk.database, system.agent, bare)
+        talk = Talk(system.runtime.database, system.agent, bare)
         await talk.database.write(_let_in)
-        desk = replace(system.desk, live=talk.ear)
-        toolbox = Toolbox([*state_tools(talk.database), talk.errand])
-        gateway = Gateway(desk, talk.agent, toolbox, [talk.platform.adapter()])
+        runtime = replace(system.runtime, live=talk.ear)
+        toolbox = Toolbox([*keryx_tools(talk.database), talk.errand])
+        gateway = Gateway(runtime, talk.agent, toolbox, [talk.platform.adapter()])
         await gateway.start()
         try:
             yield talk

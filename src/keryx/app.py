@@ -1,65 +1,49 @@
-"""Wiring: from a configuration to a running system. The one place that knows concrete classes."""
+"""Wiring: from a configuration and its plug-ins to a running system. No plug-in is known here by its name."""
 
 import asyncio
 import gc
-import importlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 
-from keryx import config
 from keryx.agents.agent import Agent
-from keryx.agents.calling import Access
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelAgent, ModelChoice
-from keryx.agents.program import ProgramSettings
+from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
+from keryx.backends.plugin import BackendContext, BackendPlugin
 from keryx.clock import SystemClock
 from keryx.config import Configuration
-from keryx.errors import InvalidValue
-from keryx.gateway.desk import Desk, endlessly
-from keryx.gateway.lifeline import tied
-from keryx.gateway.supervisor import Gateway
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.conversations.transactions.program_sessions import enter_store
+from keryx.core.media.views import read_contents
+from keryx.core.processes.backend import ProcessBackend
+from keryx.core.search.indexing.indexer import Indexer
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.processes import WATCH_SECONDS, Watcher
+from keryx.gateway.runtime.node_lock import node_lock
+from keryx.gateway.runtime.runtime import Runtime, endlessly
 from keryx.ids import Ids
-from keryx.library.indexing import Indexer
 from keryx.platforms.adapter import Adapter
-from keryx.processes.registry import Registry
-from keryx.processes.watcher import WATCH_SECONDS, Watcher
+from keryx.platforms.plugin import PlatformPlugin
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.actions import action_tools
-from keryx.tools.addresses import Reach
-from keryx.tools.background import Background
-from keryx.tools.fetch import FetchUrl
-from keryx.tools.files import file_tools
-from keryx.tools.finding import finding_tools
-from keryx.tools.mcp import FIRST_SECONDS, McpServers
-from keryx.tools.results import ReadResult
-from keryx.tools.state import state_tools
-from keryx.tools.terminal import Terminal
-from keryx.tools.tool import Tool, Toolbox
-from keryx.tools.watching import WatchProcess
-from keryx.tools.workspace import Workspaces
-from keryx.transactions.program_session import enter_store
+from keryx.tools.plugin import ToolContext, ToolPlugin
+from keryx.tools.tool import Tool, Toolbox, ToolSource
 from keryx.values import dataclass
-from keryx.views.media import read_contents
 
 INDEX_LOOK_SECONDS = 60.0
 PROCESSES = "processes"
 """In the data folder: a folder for each background process that runs, or ended not long ago."""
 ID_SALT = "id-salt"
 """A file of the profile's data folder."""
-GUIDE = "the built-in guide (no model is set up)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
     """What a process works with: where, who answers, with which tools, through which accounts."""
 
-    desk: Desk
+    runtime: Runtime
     agent: Agent
     toolbox: Toolbox
     adapters: Sequence[Adapter]
@@ -70,23 +54,28 @@ class System:
     """Loads what the first turn will need; worth calling once messages are taken in."""
 
 
-async def _nothing() -> None:
-    """Be ready."""
+class _ToolSources:
+    """The tools that come and go, of all plug-ins together."""
 
+    def __init__(self) -> None:
+        self.all: list[ToolSource] = []
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
-    """Who answers, and with which tools; a program that brings its own agent gives this."""
+    def troubles(self) -> Sequence[str]:
+        """Return what keeps tools from working now."""
+        return [trouble for source in self.all for trouble in source.troubles()]
 
-    agent: Agent
-    tools: Iterable[Tool] = ()
-    who: str = "an agent of its own"
-    warm_up: Callable[[], Awaitable[None]] = _nothing
+    async def ready(self) -> None:
+        """Return when it is worth asking for them."""
+        await asyncio.gather(*(source.ready() for source in self.all))
+
+    async def aclose(self) -> None:
+        """Let go of everything that was started."""
+        await asyncio.gather(*(source.aclose() for source in self.all))
 
 
 @asynccontextmanager
 async def open_system(
-    configuration: Configuration, *, answering: Answering | None = None, is_for_one_turn: bool = False
+    configuration: Configuration, *, answering: Answerer | None = None, is_for_one_turn: bool = False
 ) -> AsyncIterator[System]:
     """Open the store, make it where there is none; until the end, index what is said and watch what runs.
 
@@ -96,61 +85,63 @@ async def open_system(
     database = await asyncio.to_thread(open_database, configuration.database)
     try:
         await database.write(lambda tx: enter_store(tx, person_id=None))
-        indexer = Indexer(database, configuration.database)
-        indexing = asyncio.create_task(_note_changes(database, indexer))
-        try:
-            ids = Ids()
+        async with _indexing(database, configuration.database):
             adapters = make_adapters(configuration)
-            servers = McpServers(
-                configuration.mcp_servers,
-                folder=configuration.data_dir / "mcp",
-                first_seconds=None if is_for_one_turn else FIRST_SECONDS,
+            sources = _ToolSources()
+            runtime = _make_desk(configuration, database, adapters, sources)
+            backend = _make_backend(configuration, runtime)
+            tools = _make_tools(
+                ToolContext(
+                    configuration=configuration,
+                    database=database,
+                    ids=runtime.ids,
+                    background=backend,
+                    splitters={adapter.platform: adapter.split_chat for adapter in adapters},
+                    troubles=sources.troubles,
+                    is_for_one_turn=is_for_one_turn,
+                ),
+                sources,
             )
-            desk = Desk(
-                database=database,
-                settings=replace(configuration.settings, id_salt=id_salt_of(configuration, ids)),
-                ids=ids,
-                clock=SystemClock(),
-                holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
-                platforms=frozenset({"local", *(adapter.platform for adapter in adapters)}),
-                troubles=servers.troubles,
-            )
-            background = Registry(database, configuration.data_dir / PROCESSES, clock=desk.clock, ids=ids)
-            answers = answering or _answering(
-                configuration, desk, _tools(configuration, desk, background, adapters)
-            )
+            answerer = answering or _make_agent(configuration, runtime)
             async with (
-                aclosing(servers),
-                tied(database, configuration.data_dir, desk.holder) as bury,
-                _watching(desk, background),
+                aclosing(sources),
+                node_lock(database, configuration.data_dir, runtime.holder) as bury,
+                _watching(runtime, backend),
             ):
                 yield System(
-                    desk=replace(
-                        desk,
-                        bury=bury,
-                        settings=replace(desk.settings, answering=_who(configuration, answers)),
+                    runtime=replace(
+                        runtime, bury=bury, settings=replace(runtime.settings, answering=answerer.who)
                     ),
-                    agent=answers.agent,
-                    toolbox=Toolbox(answers.tools, sources=[servers]),
+                    agent=answerer.agent,
+                    toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources.all),
                     adapters=adapters,
                     turns_max=configuration.turns_max,
-                    who=answers.who,
-                    warm_up=lambda: _warm_up(answers, servers),
+                    who=answerer.who.default,
+                    warm_up=lambda: _warm_up(answerer, sources),
                 )
-        finally:
-            indexing.cancel()
-            await asyncio.gather(indexing, return_exceptions=True)
-            await indexer.stop()
     finally:
         await database.close()
 
 
 @asynccontextmanager
-async def _watching(desk: Desk, background: Registry) -> AsyncIterator[None]:
+async def _indexing(database: Database, address: str) -> AsyncIterator[None]:
+    """Let the index follow every commit for the length of a block."""
+    indexer = Indexer(database, address)
+    indexing = asyncio.create_task(_note_changes(database, indexer))
+    try:
+        yield
+    finally:
+        indexing.cancel()
+        await asyncio.gather(indexing, return_exceptions=True)
+        await indexer.stop()
+
+
+@asynccontextmanager
+async def _watching(runtime: Runtime, backend: ProcessBackend) -> AsyncIterator[None]:
     """Record what background processes do for the length of a block."""
-    watcher = Watcher(desk.database, background, clock=desk.clock)
+    watcher = Watcher(runtime.database, backend, clock=runtime.clock)
     watching = asyncio.create_task(
-        endlessly(desk, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
+        endlessly(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
     )
     try:
         yield
@@ -163,12 +154,12 @@ async def serve(
     configuration: Configuration,
     *,
     ready: Callable[[System, Gateway], None],
-    answering: Answering | None = None,
+    answering: Answerer | None = None,
 ) -> None:
     """Run a gateway until the process is asked to end; then finish or hand back what runs."""
     async with open_system(configuration, answering=answering) as system:
         gateway = Gateway(
-            system.desk, system.agent, system.toolbox, system.adapters, turns_max=system.turns_max
+            system.runtime, system.agent, system.toolbox, system.adapters, turns_max=system.turns_max
         )
         await gateway.start()
         ended = asyncio.Event()
@@ -215,132 +206,72 @@ def id_salt_of(configuration: Configuration, ids: Ids) -> str | None:
     return kept.read_text(encoding="ascii")
 
 
-async def _warm_up(answers: "Answering", servers: McpServers) -> None:
-    await asyncio.gather(answers.warm_up(), servers.ready())
-
-
-def _answering(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering:
-    """Return who answers: a program the owner named, else the model agent, behind which stands the guide."""
-    return _program(configuration, desk, tools) or _model(configuration, desk, tools)
-
-
-def _who(configuration: Configuration, answers: Answering) -> config.Answering:
-    """Return who answers, as ``/model`` tells it."""
-    if not isinstance(answers.agent, ModelAgent):
-        return config.Answering(default=answers.who, takes_models=False)
-    return config.Answering(default=answers.who, by_platform=configuration.models.by_platform)
-
-
-def _program(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering | None:
-    """Return the program that answers instead of a model, if one is named; its module is imported only then."""
-    chosen = configuration.agent
-    program = ProgramSettings(
-        command=chosen.acp or chosen.command,
-        folder=configuration.workspace or Path.cwd(),
-        environment=chosen.environment,
-    )
-    if chosen.acp:
-        steps = importlib.import_module("keryx.tools.acp_steps")
-        reports = steps.Reports()
-        agent = importlib.import_module("keryx.agents.acp").AcpAgent(
-            program,
-            errors=configuration.data_dir / "agent.log",
-            reports=reports,
-            read_media=lambda hashes: desk.database.read(lambda tx: read_contents(tx, hashes)),
-        )
-        return Answering(
-            agent=agent, tools=steps.acp_tools(reports), who=f"{program.name} (ACP)", warm_up=agent.warm_up
-        )
-    if chosen.command:
-        command_agent = importlib.import_module("keryx.agents.command").CommandAgent
-        answering = command_agent(
-            program,
-            speaks=chosen.format,
-            profile=configuration.profile,
-            silence_seconds=chosen.timeout_seconds,
-        )
-        return Answering(agent=answering, tools=tools, who=program.name)
-    return None
-
-
-def _model(configuration: Configuration, desk: Desk, tools: list[Tool]) -> Answering:
-    models = configuration.models
-    agent = ModelAgent(
-        ModelChoice(
-            model=models.default,
-            by_platform=models.by_platform,
-            fallbacks=models.fallbacks,
-            context_tokens=models.context_tokens,
-            context_tokens_of=models.context_tokens_of,
-        ),
-        Access(variables=models.variables, timeout_seconds=models.timeout_seconds, prices=models.prices),
-        otherwise=Guide(),
-        clock=SystemClock(),
-        read_media=lambda hashes: desk.database.read(lambda tx: read_contents(tx, hashes)),
-    )
-    return Answering(
-        agent=agent,
-        tools=tools,
-        who=models.default or GUIDE,
-        warm_up=agent.warm_up if models.default or models.by_platform else _nothing,
-    )
-
-
-def _tools(
-    configuration: Configuration, desk: Desk, background: Background, adapters: Sequence[Adapter]
-) -> list[Tool]:
-    """Return the tools there are without any server of others."""
-    settings, database = configuration.tools, desk.database
-    workspaces = Workspaces(
-        default=configuration.workspace or Path.cwd(),
-        kept_out=(configuration.config_dir, configuration.data_dir),
-    )
-    return [
-        *state_tools(database, troubles=desk.troubles),
-        *action_tools(
-            database,
-            Ids(),
-            zone=configuration.timezone,
-            output_dir=configuration.output_dir,
-            splitters={adapter.platform: adapter.split_chat for adapter in adapters},
-        ),
-        *file_tools(workspaces),
-        *finding_tools(workspaces),
-        Terminal(
-            workspaces,
-            environment=settings.environment,
-            profile=configuration.profile,
-            background=background,
-        ),
-        WatchProcess(database, background),
-        FetchUrl(Reach(private=settings.fetch_private, allowed=frozenset(settings.fetch_allow))),
-        ReadResult(database),
-    ]
+async def _warm_up(answerer: Answerer, sources: _ToolSources) -> None:
+    await asyncio.gather(answerer.warm_up(), sources.ready())
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:
-    """Return the adapters of the platforms that are configured; each one's module is imported only then."""
+    """Return the adapters of the platforms that are configured; raise ``InvalidValue`` for one that cannot start."""
     adapters: list[Adapter] = []
-    webhook = configuration.webhook
-    if webhook.enabled:
-        if webhook.secret is None:
-            raise InvalidValue(
-                "webhook.enabled: the platform needs a secret; write KERYX_WEBHOOK_SECRET=whsec_… into "
-                f"{configuration.config_dir / '.env'} (mode 0600)"
-            )
-        module = importlib.import_module("keryx.platforms.webhook.adapter")
-        try:
-            secrets = tuple(map(module.Secret.parse, webhook.secret.split()))
-        except InvalidValue as error:
-            raise InvalidValue(f"{configuration.origin_of('webhook.secret')}: {error}") from error
-        settings = module.WebhookSettings(
-            secrets=secrets,
-            host=webhook.host,
-            port=webhook.port,
-            callback=webhook.callback,
-        )
-        adapters.append(module.WebhookAdapter(settings))
+    for plugin in configuration.plugins.platforms.values():
+        assert isinstance(plugin, PlatformPlugin)
+        adapter = plugin.make(configuration)
+        if adapter is not None:
+            adapters.append(adapter)
     return adapters
+
+
+def _make_desk(
+    configuration: Configuration, database: Database, adapters: Sequence[Adapter], sources: _ToolSources
+) -> Runtime:
+    ids = Ids()
+    return Runtime(
+        database=database,
+        settings=replace(configuration.settings, id_salt=id_salt_of(configuration, ids)),
+        ids=ids,
+        clock=SystemClock(),
+        holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
+        platforms=frozenset({LOCAL_CLI.platform, *(adapter.platform for adapter in adapters)}),
+        troubles=sources.troubles,
+    )
+
+
+def _make_agent(configuration: Configuration, runtime: Runtime) -> Answerer:
+    plugin = configuration.plugins.agents[configuration.plugins.agent]
+    assert isinstance(plugin, AgentPlugin)
+    return plugin.make(
+        AgentContext(
+            configuration=configuration,
+            clock=runtime.clock,
+            read_media=lambda hashes: runtime.database.read(lambda tx: read_contents(tx, hashes)),
+        )
+    )
+
+
+def _make_backend(configuration: Configuration, runtime: Runtime) -> ProcessBackend:
+    plugin = configuration.plugins.backend
+    assert isinstance(plugin, BackendPlugin)
+    return plugin.make(
+        BackendContext(
+            configuration=configuration,
+            database=runtime.database,
+            folder=configuration.data_dir / PROCESSES,
+            clock=runtime.clock,
+            ids=runtime.ids,
+        )
+    )
+
+
+def _make_tools(context: ToolContext, sources: _ToolSources) -> list[Tool]:
+    """Return the tools that are always there; what makes others is added to ``sources``."""
+    tools: list[Tool] = []
+    for plugin in context.configuration.plugins.tools.values():
+        assert isinstance(plugin, ToolPlugin)
+        made = plugin.make(context)
+        tools += made.tools
+        if made.source is not None:
+            sources.all.append(made.source)
+    return tools
 
 
 async def _note_changes(database: Database, indexer: Indexer) -> None:

@@ -1,7 +1,7 @@
-"""The only reader of time.
+"""The only module that reads time.
 
-Wall time is for records and rules; lease time is monotonic and never compared between boots. Everything that
-needs either is given a ``Clock``, so that a simulator can be the clock.
+Records and rules use wall times. Leases use monotonic times, which are never compared between boots. Code that
+needs a time takes a ``Clock``, so that the simulator can replace the clock.
 """
 
 import time
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 Micros = int
-"""Microseconds: since the Unix epoch for wall times, since some fixed instant for lease times."""
+"""Microseconds: since the Unix epoch for wall times, since a fixed instant of the boot for lease times."""
 
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND
@@ -18,16 +18,16 @@ DAY: Micros = 24 * HOUR
 
 
 class Clock(Protocol):
-    """Where times come from."""
+    """A source of times."""
 
     def now(self) -> Micros:
-        """Wall time in microseconds UTC."""
+        """Return the wall time in microseconds UTC."""
 
     def monotonic(self) -> Micros:
-        """A clock of this machine that goes on during sleep and never jumps."""
+        """Return a time of this machine that continues during sleep and never jumps."""
 
     def boot_id(self) -> str:
-        """Which boot of the machine ``monotonic`` counts from."""
+        """Return the id of the boot from which ``monotonic`` counts."""
 
 
 class SystemClock:
@@ -37,15 +37,15 @@ class SystemClock:
         self._boot_id = read_boot_id()
 
     def now(self) -> Micros:
-        """Wall time in microseconds UTC."""
+        """Return the wall time in microseconds UTC."""
         return time.time_ns() // 1_000
 
     def monotonic(self) -> Micros:
-        """Time since boot, sleep included where the system can tell."""
+        """Return the time since boot, sleep included where the system can tell."""
         return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000
 
     def boot_id(self) -> str:
-        """The kernel's boot id, or one derived from the boot time where there is none."""
+        """Return the kernel's boot id, or an id derived from the boot time if the kernel has none."""
         return self._boot_id
 
 
@@ -53,10 +53,10 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def read_boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
-    """Return the kernel's id of this boot, or the minute it began in where there is none."""
+    """Return the kernel's id of this boot, or an id made from the minute of the boot if the kernel has none."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
-        # No such file outside Linux. The minute tells boots apart and survives small corrections of the clock.
+        # The file exists only on Linux. The minute distinguishes boots and survives small corrections of the clock.
         booted_at = time.time() - time.clock_gettime(_BOOT_CLOCK)
         return f"minute-{round(booted_at / 60)}"

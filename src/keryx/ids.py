@@ -1,6 +1,6 @@
-"""The only maker of ids, codes and other randomness.
+"""The only module that makes ids, codes and other random values.
 
-Whoever needs one is given an ``Ids``, so that a simulator can make every run the same.
+Code that needs an id takes an ``Ids``, so that the simulator can repeat a run exactly.
 """
 
 import random
@@ -10,24 +10,24 @@ from datetime import UTC, datetime
 from keryx.clock import SECOND, Micros
 
 PAIRING_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
-"""Letters and digits that nobody mixes up when reading them aloud."""
+"""Letters and digits that sound and look different from each other."""
 
 
 class Ids:
-    """Makes ids from the system's randomness, or the same ones again when given a seed."""
+    """Makes ids from the system's randomness, or from a seed: the same seed gives the same ids."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = secrets.SystemRandom() if seed is None else random.Random(seed)
 
     def session_id(self, now: Micros) -> str:
-        """``YYYYMMDD_HHMMSS_`` in UTC plus eight hex digits."""
+        """Return ``YYYYMMDD_HHMMSS_`` in UTC plus eight hex digits."""
         moment = datetime.fromtimestamp(now // SECOND, tz=UTC)
         return f"{moment:%Y%m%d_%H%M%S}_{self._random.getrandbits(32):08x}"
 
     def token(self) -> str:
-        """Thirty-two hex digits nobody can guess: holders, idempotency keys, references."""
+        """Return 32 hex digits that cannot be guessed, for holders, idempotency keys and references."""
         return f"{self._random.getrandbits(128):032x}"
 
     def pairing_code(self) -> str:
-        """Eight characters that are easy to read aloud."""
+        """Return eight characters that are easy to read aloud."""
         return "".join(self._random.choice(PAIRING_ALPHABET) for _ in range(8))

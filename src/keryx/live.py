@@ -1,6 +1,6 @@
-"""What is being said right now, before it is stored: for whoever watches in the same process.
+"""The text of running turns before it is stored, for watchers in the same process.
 
-Nothing depends on it: the store has the same text about a second later, and the whole message in the end.
+Nothing depends on it. The store has the same text about a second later, and the whole message at the end.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from keryx.values import dataclass
 
 DeltaKind = Literal["text", "thinking", "call"]
 WAITING_MAX = 1_000
-"""Deltas kept for a watcher that is slow; one that is slower misses the oldest."""
+"""Deltas kept for a slow watcher; beyond this number the watcher misses the oldest deltas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """A piece of what a turn is saying; ``offset`` counts the characters of its kind since the last step.
+    """A piece of a turn's text; ``offset`` counts the characters of this kind since the last step.
 
-    ``after`` is the number of the last message that the turn had read or stored by then: of what the store says, this
-    comes after it. A call is one that an agent carries out itself, in a line; it lasts until anything else comes.
+    ``after`` is the number of the last message that the turn had read or stored: the delta follows this message. A
+    delta of kind ``call`` is one line about a call that the agent carries out itself; show it until the next delta.
     """
 
     session_id: str
@@ -32,13 +32,13 @@ class Delta:
 
 
 class Live:
-    """Hands deltas to whoever watches their session."""
+    """Hands deltas to the watchers of their session."""
 
     def __init__(self) -> None:
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
 
     def publish(self, delta: Delta) -> None:
-        """Hand a delta to everybody who watches; costs nothing where nobody does."""
+        """Hand a delta to all watchers of its session; without a watcher this costs nothing."""
         for queue in self._watchers.get(delta.session_id, ()):
             if queue.full():
                 queue.get_nowait()
@@ -46,7 +46,7 @@ class Live:
 
     @asynccontextmanager
     async def watch(self, session_id: str) -> AsyncIterator[asyncio.Queue[Delta]]:
-        """Give the queue that receives a session's deltas from now on."""
+        """Yield a queue that receives the session's deltas from now on."""
         queue: asyncio.Queue[Delta] = asyncio.Queue(WAITING_MAX)
         watchers = self._watchers.setdefault(session_id, set())
         watchers.add(queue)

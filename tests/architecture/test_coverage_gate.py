@@ -26,13 +26,13 @@ def file(
 
 def test_a_missed_line_and_a_missed_branch_of_the_ground_are_named() -> None:
     files = {
-        "src/keryx/domain/reset.py": file(lines=[4, 7]),
+        "src/keryx/core/turns/rules/reset.py": file(lines=[4, 7]),
         "src/keryx/store/sqlite.py": file(branches=[[3, 0]]),
         "src/keryx/store/unseen.py": file(covered=0, lines=[1, 2], branches=[[1, 2]]),
-        "src/keryx/transactions/recover.py": file(),
+        "src/keryx/core/media/transactions.py": file(),
     }
     assert list(shortfalls(files)) == [
-        "src/keryx/domain/reset.py: no test runs line 4, 7",
+        "src/keryx/core/turns/rules/reset.py: no test runs line 4, 7",
         "src/keryx/store/sqlite.py: no test takes branch 3->exit",
         "src/keryx/store/unseen.py: no test loads it",
     ]
@@ -40,8 +40,8 @@ def test_a_missed_line_and_a_missed_branch_of_the_ground_are_named() -> None:
 
 def test_other_parts_are_judged_as_a_whole_by_nine_tenths() -> None:
     files = {
-        "src/keryx/views/a.py": file(covered=8, missing=2),
-        "src/keryx/views/b.py": file(covered=10),
+        "src/keryx/core/turns/views/a.py": file(covered=8, missing=2),
+        "src/keryx/core/turns/views/b.py": file(covered=10),
         "src/keryx/library.py": file(covered=89, missing=11),
     }
     assert list(shortfalls(files)) == ["library: 89.0 % covered, at least 90 % are asked for"]

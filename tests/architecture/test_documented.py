@@ -1,17 +1,18 @@
-"""What people can call is documented, and the repository names no host that serves packages."""
+"""Every command is documented, and the repository names no host that serves packages."""
 
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-import keryx
 from keryx.cli.commands import app
-from tests.architecture.source import ROOT
+from tests.architecture.reference import PAGE, page
+from tests.architecture.source import PACKAGE, ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
+GENERIC = {"rules.py", "settings.py", "commands.py", "plugin.py", "toolset.py"}
+"""Names of files that several folders have."""
 
 
 def commands(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
@@ -32,19 +33,17 @@ def test_every_command_is_documented_and_shows_an_example() -> None:
     assert [path for path, told in found if "Example:" not in told] == []
 
 
-def public_names() -> Iterator[str]:
-    """Yield what ``keryx`` offers, and the public members of the classes among it."""
-    for name in keryx.__all__:
-        yield name
-        offered = getattr(keryx, name)
-        if inspect.isclass(offered):
-            yield from (f"{name}.{member}" for member in vars(offered) if not member.startswith("_"))
+def test_the_page_of_transactions_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(PACKAGE), "run scripts/reference"
 
 
-def test_every_public_name_is_documented() -> None:
-    text = (REFERENCE / "library.md").read_text(encoding="utf-8")
-    missing = [name for name in public_names() if not re.search(rf"\b{name.rpartition('.')[2]}\b", text)]
-    assert missing == []
+def test_the_files_that_the_guides_for_contributors_name_exist() -> None:
+    for page_name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "AGENTS.md", "docs/testing.md"):
+        text = (ROOT / page_name).read_text(encoding="utf-8")
+        named = re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|sql|md|toml))`", text)
+        places = (ROOT, PACKAGE, ROOT / "tests")
+        missing = [name for name in named if not any((place / name).exists() for place in places)]
+        assert set(missing) <= GENERIC, page_name
 
 
 # Put together here, so that this file does not name what it forbids.

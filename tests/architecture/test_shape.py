@@ -4,12 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import source
+from tests.architecture import shape, source
 from tests.architecture.source import PACKAGE
 
 
 def test_modules_and_functions_stay_small() -> None:
     assert source.oversized(PACKAGE) == []
+
+
+def test_no_folder_is_crowded() -> None:
+    assert shape.crowded(PACKAGE) == []
+
+
+def test_the_rule_of_crowded_folders_bites(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    for number in range(shape.FOLDER_MODULES_MAX + 1):
+        (tmp_path / "full" / f"module_{number}.py").touch()
+    assert shape.crowded(tmp_path) == ["full: 21 modules; two subjects share it"]
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -62,10 +73,13 @@ def test_the_docstring_rule_bites(tmp_path: Path) -> None:
     ],
 )
 def test_the_sql_rule_bites_outside_the_store_and_in_tables(tmp_path: Path, text: str) -> None:
-    for name in ("views/planted.py", "store/tables/planted.py", "store/sqlite.py"):
+    for name in ("core/turns/views/planted.py", "core/turns/tables/planted.py", "store/sqlite.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text + "\n")
-    assert source.stray_sql(tmp_path) == ["store/tables/planted.py:1", "views/planted.py:1"]
+    assert source.stray_sql(tmp_path) == [
+        "core/turns/tables/planted.py:1",
+        "core/turns/views/planted.py:1",
+    ]
 
 
 def test_the_sql_rule_leaves_prose_alone(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import apsw
 import psycopg
 
 from keryx.store.migrate import migrate_sqlite, search_schema
-from keryx.store.statements import GIVEN_BY_STORE, load
+from keryx.store.statements import GIVEN_BY_STORE, load, sql_files
 from tests.architecture.source import PACKAGE, modules, strings
 
 RUNNERS = {"row", "rows", "run", "run_many"}
@@ -37,13 +38,18 @@ def test_every_statement_is_introduced_by_a_sentence() -> None:
     assert silent == []
 
 
-def test_every_statement_lives_in_the_file_of_its_noun() -> None:
-    strays = []
-    for path in sorted((PACKAGE / "store" / "tables").glob("*.sql")):
-        noun = path.name.split(".")[0]
-        names = re.findall(r"^-- name: (\w+)\.", path.read_text(encoding="utf-8"), re.MULTILINE)
-        strays += [f"{path.name}: {name}" for name in names if name != noun]
-    assert strays == []
+def test_a_file_has_the_statements_of_one_noun_and_a_noun_has_one_file() -> None:
+    files: dict[str, set[str]] = defaultdict(set)
+    for path in sorted((PACKAGE / "core").rglob("*.sql")):
+        nouns = set(re.findall(r"^-- name: (\w+)\.", path.read_text(encoding="utf-8"), re.MULTILINE))
+        assert len(nouns) == 1, f"{path}: {sorted(nouns)}"
+        files[nouns.pop()].add(str(path).removesuffix(".postgres.sql").removesuffix(".sql"))
+    assert {noun: paths for noun, paths in files.items() if len(paths) > 1} == {}
+
+
+def test_every_sql_file_of_the_subjects_is_loaded() -> None:
+    loaded = {str(resource) for resource in sql_files(PACKAGE / "core")}
+    assert loaded == {str(path) for path in (PACKAGE / "core").rglob("*.sql")}
 
 
 def test_every_statement_is_used_by_its_name() -> None:

@@ -7,22 +7,23 @@ import re
 import sys
 from pathlib import Path
 
-from keryx.agents.agent import Agent, AgentFailed, Answer, Brief, Stage
-from keryx.agents.guide import Guide
+from keryx.agents.agent import Agent, Answer, Brief, Stage
+from keryx.agents.model.guide import Guide
 from keryx.clock import SystemClock
 from keryx.config import Settings
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
-from keryx.domain.turn import StepEffect
-from keryx.gateway.desk import Desk
-from keryx.gateway.supervisor import Gateway
+from keryx.core.conversations.rules.message import Message, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.core.values.json_value import JsonValue
+from keryx.core.values.turn_states import StepEffect
+from keryx.errors import AgentFailed
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.runtime.runtime import Runtime
 from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.plain import Arguments, Parameter, PlainTool
-from keryx.tools.running import Program, run_program
-from keryx.tools.state import state_tools
-from keryx.tools.tool import Toolbox, Use
+from keryx.subprocesses.run_program import Program, run_program
+from keryx.tools.base_tool import Arguments, BaseTool, Parameter
+from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.tool import Toolbox, ToolCall
 
 BEGINNING = "# The herald\n\nOnce there was a herald.\n\nHe spoke "
 ENDING = "to kings.\n"
@@ -59,7 +60,7 @@ class Storyteller:
         pass
 
 
-class Shell(PlainTool):
+class Shell(BaseTool):
     """Runs a command without asking anybody."""
 
     name = "shell"
@@ -67,7 +68,7 @@ class Shell(PlainTool):
     effect: StepEffect = "once"
     parameters = {"command": Parameter(help="What is run", required=True)}  # noqa: RUF012 - never changed
 
-    async def work(self, use: Use, given: Arguments) -> JsonValue:  # noqa: ARG002
+    async def work(self, call: ToolCall, given: Arguments) -> JsonValue:  # noqa: ARG002
         arguments = ["sh", "-c", given.text("command")]
         program = Program(
             arguments=arguments, folder=Path.cwd(), environment={"PATH": os.environ["PATH"]}, seconds=600
@@ -79,10 +80,10 @@ def _said(text: str) -> Answer:
     return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),)))
 
 
-def make_desk(database: Database, *, settings: Settings | None = None) -> Desk:
+def make_desk(database: Database, *, settings: Settings | None = None) -> Runtime:
     """A desk of this process."""
     ids = Ids()
-    return Desk(
+    return Runtime(
         database=database,
         settings=settings or Settings(),
         ids=ids,
@@ -97,9 +98,9 @@ def make_agent(gate: Path | None) -> Agent:
     return Guide() if gate is None else Storyteller(gate)
 
 
-async def serve(desk: Desk, agent: Agent, toolbox: Toolbox) -> int:
+async def serve(runtime: Runtime, agent: Agent, toolbox: Toolbox) -> int:
     """Run a gateway until the input ends."""
-    gateway = Gateway(desk, agent, toolbox, [])
+    gateway = Gateway(runtime, agent, toolbox, [])
     await gateway.start()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -120,20 +121,22 @@ async def main() -> int:
     given = parser.parse_args()
     database = open_database(given.address)
     try:
-        desk, agent = make_desk(database), make_agent(given.gate)
-        toolbox = Toolbox([*state_tools(database), Shell()])
+        runtime, agent = make_desk(database), make_agent(given.gate)
+        toolbox = Toolbox([*keryx_tools(database), Shell()])
         if given.task == "serve":
-            return await serve(desk, agent, toolbox)
+            return await serve(runtime, agent, toolbox)
         if given.task == "print":
-            from keryx.cli.chat_print import print_answer  # noqa: PLC0415 - a test sees what it loads
+            from keryx.cli.chat.print_answer import print_answer  # noqa: PLC0415 - a test sees what it loads
 
-            code = await print_answer(desk, agent, toolbox, given.text, resume=given.resume)
+            code = await print_answer(runtime, agent, toolbox, given.text, resume=given.resume)
             loaded = {"prompt_toolkit", "rich"} & {name.partition(".")[0] for name in sys.modules}
             assert not loaded, loaded
             return code
-        from keryx.cli.chat import chat  # noqa: PLC0415
+        from keryx.cli.chat.chat import chat  # noqa: PLC0415
 
-        return await chat(desk, agent, toolbox, who="The guide", resume=given.resume, history=given.history)
+        return await chat(
+            runtime, agent, toolbox, who="The guide", resume=given.resume, history=given.history
+        )
     finally:
         await database.close()
 

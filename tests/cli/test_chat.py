@@ -3,16 +3,18 @@
 import signal
 from pathlib import Path
 
-from keryx.agents.guide import ABILITIES, SETUP
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import TextPart
-from keryx.domain.source import Source
+from keryx.agents.model.guide import ABILITIES, SETUP
+from keryx.commands.table import COMMANDS
+from keryx.core.conversations.rules.message import TextPart
+from keryx.core.conversations.rules.source import Source
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.tables import inbox
+from keryx.core.turns.transactions.accept_message import Accepted, accept_message
+from keryx.core.turns.views.terminal_turns import find_title
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx
 from keryx.store.opening import open_database
-from keryx.transactions.accept_message import Accepted, accept_message
-from keryx.views.invariants import check_invariants
-from keryx.views.said import find_name
 from tests.cli.runner import make_desk
 from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, gateway, run, seat
 
@@ -32,8 +34,8 @@ async def look(address: str) -> tuple[list[str], list[str]]:
 
 def _fates(tx: ReadTx) -> list[str]:
     numbers = range(1, 100)
-    rows = [tx.row("inbox.find", inbox_id=number) for number in numbers]
-    return [str(row[16]) for row in rows if row is not None]
+    items = [inbox.find_item(tx, number) for number in numbers]
+    return [str(item.fate) for item in items if item is not None]
 
 
 async def say_elsewhere(database: Database, text: str) -> Accepted:
@@ -41,7 +43,7 @@ async def say_elsewhere(database: Database, text: str) -> Accepted:
     desk = make_desk(database)
     inbound = Inbound(source=WEB, ref=Ids().token(), parts=(TextPart(text=text),))
     outcome = await database.write(
-        lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
+        lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids, commands=COMMANDS)
     )
     assert isinstance(outcome, Accepted)
     return outcome
@@ -168,7 +170,7 @@ async def test_what_is_said_elsewhere_in_the_conversation_is_shown_with_its_name
             await person.sees("He spoke to kings.")
             await person.sees("You said: from the browser")
             assert person.text.count("He spoke to kings.") == 1
-            title = await database.read(lambda tx: find_name(tx, joined.session_id))
+            title = await database.read(lambda tx: find_title(tx, joined.session_id))
             assert title == "about Rome"
     finally:
         await database.close()

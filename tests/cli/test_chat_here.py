@@ -14,32 +14,36 @@ import pytest
 from prompt_toolkit.application import create_app_session
 
 from keryx.agents.agent import Agent, Answer, Brief, Stage
-from keryx.agents.guide import SETUP, Guide
-from keryx.cli.chat import chat
-from keryx.cli.chat_presence import TerminalAdapter, is_alive
+from keryx.agents.model.guide import SETUP, Guide
+from keryx.cli.chat.chat import chat
+from keryx.cli.chat.dead_terminals import is_alive
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.domain.access import Refused
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import TextPart
-from keryx.domain.outbox import Rejected
-from keryx.domain.route import Address
-from keryx.domain.session_key import ScopeSettings
-from keryx.domain.source import LOCAL_CLI, Source
+from keryx.core.accounts.transactions import take_connector
+from keryx.core.conversations.rules.message import TextPart
+from keryx.core.conversations.rules.session_key import ScopeSettings
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.deliveries.rules.delivery import Rejected
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.tables import inbox
+from keryx.core.turns.transactions.accept_message import accept_message
+from keryx.core.turns.transactions.begin_turn import begin_turn
+from keryx.core.upkeep.transactions.record_heartbeat import enter_node, release_dead_node
+from keryx.core.upkeep.views.invariants import check_invariants
+from keryx.core.upkeep.views.nodes import show_nodes
 from keryx.errors import StoreUnavailable
-from keryx.gateway.desk import Desk
-from keryx.gateway.supervisor import Gateway
-from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.runtime.runtime import Runtime
+from keryx.platforms.adapter import Outgoing
+from keryx.platforms.terminal.adapter import TerminalAdapter
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.store.tables import inbox
-from keryx.tools.state import state_tools
+from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
-from keryx.transactions.accept_message import accept_message
-from keryx.transactions.begin_turn import begin_turn
-from keryx.transactions.deliveries import claim_deliveries, take_connector
-from keryx.transactions.work_as_node import bury_node, enter_node
-from keryx.views.invariants import check_invariants
-from keryx.views.nodes import show_nodes
 from tests.cli.runner import Storyteller, make_desk
 from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, PATIENCE_SECONDS, Person, open_terminal
 from tests.flow.running import Actor, said
@@ -72,7 +76,7 @@ class Sitting:
 
 @asynccontextmanager
 async def sitting(
-    desk: Desk,
+    runtime: Runtime,
     agent: Agent,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -91,9 +95,9 @@ async def sitting(
         patched.setattr("sys.stdin", keyboard)
         patched.setattr("sys.stdout", screen)
         person = Person(master)
-        toolbox = Toolbox([*state_tools(desk.database), *tools])
+        toolbox = Toolbox([*keryx_tools(runtime.database), *tools])
         chatting = asyncio.create_task(
-            chat(desk, agent, toolbox, who="Somebody", resume=resume, history=history)
+            chat(runtime, agent, toolbox, who="Somebody", resume=resume, history=history)
         )
         try:
             yield Sitting(person, chatting)
@@ -108,10 +112,10 @@ async def sitting(
 async def accept(
     database: Database, text: str, source: Source = WEB, *, settings: Settings | None = None
 ) -> None:
-    desk = make_desk(database, settings=settings or Settings(welcome=None))
-    inbound = Inbound(source=source, ref=desk.ids.token(), parts=(TextPart(text=text),))
+    runtime = make_desk(database, settings=settings or Settings(welcome=None))
+    inbound = Inbound(source=source, ref=runtime.ids.token(), parts=(TextPart(text=text),))
     outcome = await database.write(
-        lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids)
+        lambda tx: accept_message(tx, inbound, settings=runtime.settings, ids=runtime.ids, commands=COMMANDS)
     )
     assert not isinstance(outcome, Refused)
 
@@ -126,7 +130,7 @@ async def test_the_guide_can_be_talked_to_with_everything_it_offers(
         await at.person.sees("I keep our conversation")
         at.person.enter("remember that I like tea")
         await at.person.sees("I will ask whether I may keep that.")
-        await at.person.sees("Waiting for your word")
+        await at.person.sees("Waiting for your approval")
         at.person.enter("/approve")
         await at.person.sees("Kept.")
         at.person.enter("/search tea")
@@ -344,7 +348,7 @@ async def test_a_terminal_that_is_open_takes_up_what_one_held_that_dies_beside_i
     async def bury() -> None:
         looked.append("for the dead")
         if len(looked) > 1:  # at the start it lived
-            await store.write(lambda tx: bury_node(tx, holder="beside"))
+            await store.write(lambda tx: release_dead_node(tx, holder="beside"))
 
     async with sitting(replace(make_desk(store), bury=bury), Actor(), monkeypatch) as at:
         await at.person.sees("You said: hello")
@@ -372,7 +376,7 @@ async def test_while_the_store_is_away_the_chat_waits_and_says_so(
     is_away = False
 
     def hook(name: str) -> None:
-        if is_away and name == "said.newest":
+        if is_away and name == "terminal.newest":
             raise StoreUnavailable("planted")
 
     database = open_database(store_address, hook=hook)
@@ -382,7 +386,7 @@ async def test_while_the_store_is_away_the_chat_waits_and_says_so(
             await at.person.sees("You said: hello")
             is_away = True
             at.person.enter("are you there?")
-            await at.person.sees("The store is away: planted")
+            await at.person.sees("The store is unavailable: planted")
             is_away = False
             await at.person.sees("You said: are you there?")
             await at.leave()
@@ -394,8 +398,8 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n/title Greeting\n/resume nothing\n"))
-    desk = replace(make_desk(store), troubles=lambda: ["It is broken."])
-    assert await chat(desk, Actor(), Toolbox(), who="Somebody") == 0
+    runtime = replace(make_desk(store), troubles=lambda: ["It is broken."])
+    assert await chat(runtime, Actor(), Toolbox(), who="Somebody") == 0
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
     assert out.count("It is broken.") == 1

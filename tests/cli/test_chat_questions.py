@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from keryx.agents.guide import Guide
-from keryx.cli.chat_print import WAITS, print_answer
-from keryx.cli.chat_question import answer_for, ask_again, offer
-from keryx.domain.approval import ASK_USER, ApprovalId
+from keryx.agents.model.guide import Guide
+from keryx.cli.chat.print_answer import WAITS, print_answer
+from keryx.core.approvals.rules.approval import ASK_USER, ApprovalId
+from keryx.core.turns.views.terminal import OpenQuestion
+from keryx.core.upkeep.views.invariants import check_invariants
+from keryx.platforms.terminal.question import answer_for, ask_again, offer
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.state import state_tools
+from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Toolbox
-from keryx.views.invariants import check_invariants
-from keryx.views.said import OpenQuestion
 from tests.cli.runner import make_desk
 from tests.cli.test_chat_here import sitting
 
@@ -60,7 +60,7 @@ async def test_one_letter_answers_and_a_lasting_one_makes_the_next_run_unasked(
 async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    toolbox = Toolbox(state_tools(store))
+    toolbox = Toolbox(keryx_tools(store))
     assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like tea") == WAITS
     session_id = capsys.readouterr().err.split()[-1]
     async with sitting(make_desk(store), Guide(), monkeypatch, resume=session_id) as at:
@@ -71,14 +71,14 @@ async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
         await at.person.sees("May I keep this note for later? 'I like tea'")
         await at.person.sees("/approve always: yes, from now on everywhere (every use of remember)")
         await at.person.sees("This is question 1. Without an answer by ")
-        await at.person.sees(f"Waiting for your word: {OFFERED}")
+        await at.person.sees(f"Waiting for your approval: {OFFERED}")
         at.person.enter("what is it for?")
         await at.person.sees(f"Answer first: {OFFERED} · 1 waiting")
         at.person.enter("a")
         await at.person.sees("from now on everywhere: every use of remember.")
         await at.person.sees("Kept.")
         await at.leave()
-    toolbox = Toolbox(state_tools(store))
+    toolbox = Toolbox(keryx_tools(store))
     assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like figs") == 0
     assert capsys.readouterr().out == "Kept.\n"
 
@@ -102,10 +102,10 @@ def test_a_letter_stands_for_the_answer_to_the_question_that_is_seen(typed: str,
 
 
 def test_the_line_below_offers_only_what_can_be_answered() -> None:
-    assert offer(QUESTION) == "Waiting for your word: y once, s in this conversation, a always, n no"
+    assert offer(QUESTION) == "Waiting for your approval: y once, s in this conversation, a always, n no"
     assert offer(QUESTION, queued=2) == "Answer first: y once, s in this conversation, a always, n no"
     assert len(f" {offer(QUESTION)}") <= len(f" {offer(QUESTION, queued=2)} · 99 waiting") <= 80
-    assert offer(QUESTION._replace(covers=None)) == "Waiting for your word: y once, n no"
+    assert offer(QUESTION._replace(covers=None)) == "Waiting for your approval: y once, n no"
     assert offer(QUESTION._replace(tool=ASK_USER)) == "Waiting for your answer"
     assert ask_again(QUESTION._replace(tool=ASK_USER), zone="UTC").startswith("May I?\n(Question 7 waits")
-    assert offer(None) == "Waiting for a word that is not yours to give"
+    assert offer(None) == "Waiting for another person's answer"

@@ -11,19 +11,20 @@ import pytest
 from rich.console import Console
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.cli.chat_screen import Screen
-from keryx.cli.chat_turn import TurnShow, ending, told
 from keryx.clock import SECOND
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart
-from keryx.domain.turn import StepEffect
-from keryx.gateway.supervisor import Gateway
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
+from keryx.core.turns.views.terminal import ShownCall, TerminalView, ViewCursor
+from keryx.core.values.json_value import JsonValue
+from keryx.core.values.turn_states import StepEffect
+from keryx.errors import ToolFailed
+from keryx.gateway.gateway import Gateway
 from keryx.live import Delta
+from keryx.platforms.terminal.screen import Screen
+from keryx.platforms.terminal.turn_display import TurnDisplay, call_ending, call_line
 from keryx.store.database import Database
 from keryx.testing.builders import call_message
-from keryx.tools.plain import Arguments, Parameter, PlainTool
-from keryx.tools.tool import Toolbox, ToolFailed, Use
-from keryx.views.said import Call, Look, Since
+from keryx.tools.base_tool import Arguments, BaseTool, Parameter
+from keryx.tools.tool import Toolbox, ToolCall
 from tests.cli.runner import make_desk
 from tests.cli.terminal import CTRL_C
 from tests.cli.test_chat_here import Sitting, sitting, store
@@ -32,7 +33,7 @@ from tests.flow.running import Actor, said
 __all__ = ["store"]
 
 
-class Wait(PlainTool):
+class Wait(BaseTool):
     """Waits until it may end; told to fail, it does."""
 
     name = "wait"
@@ -43,7 +44,7 @@ class Wait(PlainTool):
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
 
-    async def work(self, use: Use, given: Arguments) -> JsonValue:  # noqa: ARG002
+    async def work(self, call: ToolCall, given: Arguments) -> JsonValue:  # noqa: ARG002
         if given.text("command") == "fail":
             raise ToolFailed("It failed.")
         await self.may_end.wait()
@@ -171,14 +172,14 @@ async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
 def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
     session_id: str, ended: int, *, is_shown: bool
 ) -> None:
-    show = TurnShow(Screen(Console(file=StringIO())))
+    show = TurnDisplay(Screen(Console(file=StringIO())))
     show.hear(Delta(session_id="s1", turn_id=7, after=1, kind="call", offset=0, text="acp_execute: make"))
     show.see(
-        Look(
+        TerminalView(
             session_id=session_id,
-            since=Since(after=0, heard=(session_id, 0, ended)),
-            spoken=(),
-            heard=(),
+            cursor=ViewCursor(after=0, in_session=(session_id, 0, ended)),
+            deliveries=(),
+            received=(),
             elsewhere=(),
             turn=None,
             calls=(),
@@ -205,12 +206,12 @@ def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
     ],
 )
 def test_a_call_is_a_line_in_which_nothing_is_hidden(arguments: JsonValue, line: str) -> None:
-    assert told("tool", arguments) == line
+    assert call_line("tool", arguments) == line
 
 
 def test_how_long_an_agent_s_own_doing_took_is_not_known() -> None:
     body = call_message(("c", "once")).parts
-    call = Call(1, 1, "c", "s", 2, "acp_execute", "once", "done", 0, 2 * SECOND, 0, str(body), None)
-    assert ending(call) == ""
-    assert ending(call._replace(name="terminal")) == "2.0 s"
-    assert ending(call._replace(name="terminal", state="unknown")) == "interrupted, 2.0 s"
+    call = ShownCall(1, 1, "c", "s", 2, "acp_execute", "once", "done", 0, 2 * SECOND, 0, str(body), None)
+    assert call_ending(call) == ""
+    assert call_ending(call._replace(name="terminal")) == "2.0 s"
+    assert call_ending(call._replace(name="terminal", state="unknown")) == "interrupted, 2.0 s"

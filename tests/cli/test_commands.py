@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keryx.agents.guide import SETUP
+from keryx.agents.model.guide import SETUP
 from keryx.app import System, make_adapters, open_system, serve, settle
 from keryx.cli.commands import app
 from keryx.cli.running import told_account
 from keryx.config_load import load_config
 from keryx.errors import InvalidValue
-from keryx.gateway.supervisor import Account, Gateway
+from keryx.gateway.gateway import Account, Gateway
 from keryx.testing.platform import FakePlatform
 from tests.architecture.source import ROOT
 
@@ -112,7 +112,7 @@ async def test_a_gateway_serves_until_it_is_asked_to_end(surroundings: dict[str,
     serving = asyncio.create_task(serve(configuration, ready=ready))
     await up.wait()
     shown = await asyncio.to_thread(invoke, surroundings, "nodes")
-    assert f"gateway {systems[0].desk.holder}" in shown.stdout
+    assert f"gateway {systems[0].runtime.holder}" in shown.stdout
     answer = await asyncio.to_thread(invoke, surroundings, "--print", "hello")
     assert answer.stdout.startswith(SETUP)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -122,13 +122,15 @@ async def test_a_gateway_serves_until_it_is_asked_to_end(surroundings: dict[str,
 async def test_the_webhook_needs_its_secret(
     surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KERYX_WEBHOOK_ENABLED", "true")
+    monkeypatch.setenv("KERYX_PLATFORMS_WEBHOOK_ENABLED", "true")
     with pytest.raises(InvalidValue, match="needs a secret"):
         make_adapters(load_config())
-    monkeypatch.setenv("KERYX_WEBHOOK_SECRET", "whsec_short")
-    with pytest.raises(InvalidValue, match=r"^KERYX_WEBHOOK_SECRET: the webhook secret is no base64"):
+    monkeypatch.setenv("KERYX_PLATFORMS_WEBHOOK_SECRET", "whsec_short")
+    with pytest.raises(
+        InvalidValue, match=r"^KERYX_PLATFORMS_WEBHOOK_SECRET: the webhook secret is no base64"
+    ):
         make_adapters(load_config())
-    monkeypatch.setenv("KERYX_WEBHOOK_SECRET", SECRET)
+    monkeypatch.setenv("KERYX_PLATFORMS_WEBHOOK_SECRET", SECRET)
     async with open_system(load_config()) as system:
         assert [adapter.platform for adapter in system.adapters] == ["webhook"]
 
@@ -138,7 +140,7 @@ async def test_a_profile_keeps_its_own_salt_for_the_ids_of_users(
 ) -> None:
     async def salt() -> str | None:
         async with open_system(load_config()) as system:
-            return system.desk.settings.id_salt
+            return system.runtime.settings.id_salt
 
     assert await salt() is None
     monkeypatch.setenv("KERYX_PROMPT_HASH_USER_IDS", "true")
@@ -172,9 +174,9 @@ def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[st
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "src"),
-            "KERYX_WEBHOOK_ENABLED": "true",
-            "KERYX_WEBHOOK_SECRET": SECRET,
-            "KERYX_WEBHOOK_PORT": str(port),
+            "KERYX_PLATFORMS_WEBHOOK_ENABLED": "true",
+            "KERYX_PLATFORMS_WEBHOOK_SECRET": SECRET,
+            "KERYX_PLATFORMS_WEBHOOK_PORT": str(port),
             **home,
         }
         command = [sys.executable, "-m", "keryx", "serve"]
@@ -183,7 +185,7 @@ def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[st
             told = list(takewhile(lambda line: "keryx: ready as" not in line, gateway.stderr))
             gateway.terminate()
             rest = gateway.stderr.read()
-    assert f"webhook is not connected: webhook.port {port} is taken" in "".join(told)
+    assert f"webhook is not connected: platforms.webhook.port {port} is taken" in "".join(told)
     assert "Traceback" not in "".join(told) + rest
     assert 'File "' not in "".join(told) + rest
 

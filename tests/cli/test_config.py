@@ -51,14 +51,14 @@ def test_show_prints_every_value_and_its_origin(run: Run, home: Path) -> None:
         home / "config.yaml",
         "# mine\nmodel: openai:b\npersonalities:\n  poet: |\n    In verse.\n    Always.\n",
     )
-    write(home / ".env", "KERYX_WEBHOOK_SECRET=tell-nobody\n")
+    write(home / ".env", "KERYX_PLATFORMS_WEBHOOK_SECRET=tell-nobody\n")
 
     shown = rows(run("show", KERYX_TURNS_MAX="7"))
 
     assert shown["model"] == ["openai:b", f"{home / 'config.yaml'}:2"]
     assert shown["turns_max"] == ["7", "KERYX_TURNS_MAX"]
     assert shown["scope.dm"] == ["chat", "default"]
-    assert shown["webhook.secret"] == ["set", f"{home / '.env'}:1"]
+    assert shown["platforms.webhook.secret"] == ["set", f"{home / '.env'}:1"]
     assert shown["personalities.poet"] == ["In", "verse.", "Always.", f"{home / 'config.yaml'}:4"]
     assert " ".join(shown["welcome"]) == f"{WELCOME[:59]}… default"
 
@@ -67,13 +67,13 @@ def test_get_prints_one_whole_value(run: Run, home: Path) -> None:
     write(home / "config.yaml", "personalities:\n  poet: |\n    In verse.\n    Always.\n")
     assert run("get", "timezone").stdout == "UTC\n"
     assert run("get", "database").stdout == f"{home / 'keryx.db'}\n"
-    assert run("get", "webhook.secret").stdout == "not set\n"
+    assert run("get", "platforms.webhook.secret").stdout == "not set\n"
     assert run("get", "personalities.poet").stdout == "In verse.\nAlways.\n\n"
 
 
 def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(run: Run, home: Path) -> None:
     write(home.parent / "config.yaml", "timezone: Europe/Rome\n")
-    write(home.parent / ".env", "KERYX_WEBHOOK_SECRET=tell-nobody\n")
+    write(home.parent / ".env", "KERYX_PLATFORMS_WEBHOOK_SECRET=tell-nobody\n")
     for arguments in (["show"], ["get", "timezone"], ["path"]):
         told = run(*arguments)
         assert told.exit_code == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keryx.agents.model.settings import MODEL
 from keryx.cli.demo import make_demo
 from keryx.config_load import load_config
 from tests.architecture.source import ROOT
@@ -55,5 +56,5 @@ def test_the_demo_s_folder_is_a_home_in_which_that_model_answers(tmp_path: Path,
     home = tmp_path / "home"
     home.mkdir()
     made = make_demo(home, model=model)
-    assert (made.model, made.data_dir) == (model, home / "main")
-    assert load_config({"KERYX_HOME": str(home)}, home).model == model
+    assert (made.values.of(MODEL), made.data_dir) == (model, home / "main")
+    assert load_config({"KERYX_HOME": str(home)}, home).values.of(MODEL) == model

@@ -77,7 +77,7 @@ async def test_a_script_is_told_why_it_waits(tmp_path: Path) -> None:
     script: list[Reply | Refusal] = [Refusal(status=429, retry_after_seconds=1), Reply(text="Rome.")]
     async with ModelServer(script) as server:
         told = await printed(environment(server, tmp_path, OPENAI_API_KEY="k"), "Where?")
-    pause = "keryx: openai asks for a pause: too much was asked of it. Trying again in 1 s.\n"
+    pause = "keryx: openai asks for a pause: its rate limit is reached. Trying again in 1 s.\n"
     assert told == ("Rome.\n", pause, 0)
 
 

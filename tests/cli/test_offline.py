@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.offline import WHEELS
+from keryx.agents.model.offline import WHEELS
 from keryx.cli.offline import install_wheels
 from tests.architecture.source import ROOT
 

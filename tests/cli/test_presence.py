@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from keryx.cli.chat_presence import TerminalAdapter
-from keryx.domain.outbox import Outcome
-from keryx.domain.route import Address
-from keryx.platforms.adapter import Adapter, Outgoing, TextPiece
+from keryx.core.deliveries.rules.delivery import Outcome
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.platforms.adapter import Adapter, Outgoing
+from keryx.platforms.terminal.adapter import TerminalAdapter
 from keryx.testing.adapter_contract import Fault, ShowingContract
 
 

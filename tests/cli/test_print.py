@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from keryx.agents.agent import Agent
-from keryx.agents.guide import Guide
-from keryx.cli.chat_print import WAITS, print_answer
+from keryx.agents.model.guide import Guide
+from keryx.cli.chat.print_answer import WAITS, print_answer
 from keryx.config import Settings
-from keryx.domain.session_key import ScopeSettings
-from keryx.domain.source import LOCAL_CLI
+from keryx.core.conversations.rules.session_key import ScopeSettings
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.turns.views.terminal import ViewCursor, show_terminal
+from keryx.core.turns.views.terminal_chat import LocalChat
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.state import state_tools
+from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Toolbox
-from keryx.views.invariants import check_invariants
-from keryx.views.said import Place, Since, look
 from tests.cli.runner import Storyteller, make_desk
 from tests.cli.terminal import PATIENCE_SECONDS, ROOT, command, environment
 from tests.cli.test_chat import look as look_into
@@ -51,7 +52,7 @@ def ask(store: Database, capsys: pytest.CaptureFixture[str]) -> Ask:
         troubles: Sequence[str] = (),
     ) -> Printed:
         desk = replace(make_desk(store, settings=settings), troubles=lambda: troubles)
-        code = await print_answer(desk, agent, Toolbox(state_tools(store)), text, resume=resume)
+        code = await print_answer(desk, agent, Toolbox(keryx_tools(store)), text, resume=resume)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
@@ -71,9 +72,9 @@ async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(ask: A
     code, out, err = await ask("remember that I like tea", Guide())
     assert (code, out) == (WAITS, "")
     first, until, how = err.splitlines()
-    assert first == "keryx: This needs a person's word first. May I keep this note for later? 'I like tea'"
+    assert first == "keryx: A person must answer first. May I keep this note for later? 'I like tea'"
     assert until.startswith("(Question 1 waits until 20")
-    assert how.startswith("To answer, and to read what comes of it: keryx chat --resume 20")
+    assert how.startswith("To answer and continue: keryx chat --resume 20")
     code, out, err = await ask("x", teller, "nowhere")
     assert (code, out) == (1, "")
     assert "nowhere" in err
@@ -110,8 +111,8 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
     code, _, err = await ask("remember that I like tea", Guide())
     assert code == WAITS
     name = err.split()[-1]
-    here = Place(source=LOCAL_CLI, settings=Settings())
-    seen = await store.read(lambda tx: look(tx, here, Since(after=0)))
+    here = LocalChat(source=LOCAL_CLI, settings=Settings())
+    seen = await store.read(lambda tx: show_terminal(tx, here, ViewCursor(after=0)))
     assert (seen.session_id, seen.unfinished) == (None, 0)
     async with sitting(make_desk(store), Guide(), monkeypatch, resume=name) as at:
         # The first contact was no conversation with anybody.
@@ -121,7 +122,7 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
         await at.person.sees("Kept.")
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
-                seen = await store.read(lambda tx: look(tx, here, Since(after=0)))
+                seen = await store.read(lambda tx: show_terminal(tx, here, ViewCursor(after=0)))
                 if seen.is_at_rest and not seen.unfinished:
                     break
                 await store.changed(since=store.change_no, timeout_seconds=0.1)
@@ -137,12 +138,12 @@ async def test_where_a_person_has_one_conversation_everywhere_it_has_its_own(
     store: Database, ask: Ask
 ) -> None:
     await accept(store, "/title Rome", LOCAL_CLI, settings=PERSON)
-    place = Place(source=LOCAL_CLI, settings=PERSON)
-    before = await store.read(lambda tx: look(tx, place, Since(after=0)))
+    place = LocalChat(source=LOCAL_CLI, settings=PERSON)
+    before = await store.read(lambda tx: show_terminal(tx, place, ViewCursor(after=0)))
     told = "This conversation is now called 'printed'.\n"
     assert await ask("/title printed", Actor(), settings=PERSON) == (0, told, "")
     assert (await ask("hi", Actor(), "Rome", settings=PERSON)) == (0, "You said: hi\n", "")
-    after = await store.read(lambda tx: look(tx, place, Since(after=0)))
+    after = await store.read(lambda tx: show_terminal(tx, place, ViewCursor(after=0)))
     assert after.session_id == before.session_id
 
 

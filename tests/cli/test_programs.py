@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.acp import AcpAgent
-from keryx.agents.command import CommandAgent
+from keryx.agents.acp.agent import AcpAgent
+from keryx.agents.command.agent import CommandAgent
 from keryx.app import open_system
 from keryx.config_load import load_config
 from tests.architecture.source import ROOT

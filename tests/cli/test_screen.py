@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from keryx.cli.chat_screen import Screen, keep_breaks
+from keryx.platforms.terminal.screen import Screen, keep_breaks
 
 
 def screen(*, at_terminal: bool) -> tuple[Screen, io.StringIO]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import keryx
 from keryx.cli.commands import app
-from keryx.domain.usage import ESTIMATED
+from keryx.core.context.rules.usage import ESTIMATED
 
 
 @pytest.fixture

@@ -8,25 +8,30 @@ from itertools import count
 from typing import TypeVar
 from weakref import WeakSet
 
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.domain.access import Refused
-from keryx.domain.lease import LEASE_TIME
-from keryx.domain.message import Message, text_message, text_of
-from keryx.domain.person import Person, Role
-from keryx.domain.session import SessionId
-from keryx.domain.source import Source
+from keryx.core.conversations.rules.message import Message, text_message, text_of
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.source import Source
+from keryx.core.conversations.tables import branches, messages, sessions
+from keryx.core.deliveries.tables import outbox
+from keryx.core.people.rules.access import Refused
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import access, people
+from keryx.core.turns.rules.lease import LEASE_TIME
+from keryx.core.turns.tables import inbox, turns
+from keryx.core.turns.transactions.accept_message import Accepted, Duplicate, accept_message
+from keryx.core.turns.transactions.begin_turn import BegunTurn, begin_turn
+from keryx.core.turns.transactions.finish_turn import FinishedTurn, Reply, finish_turn
+from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.upkeep.transactions.recover import Recovered, recover
+from keryx.core.upkeep.views.invariants import check_invariants
+from keryx.core.values.role import Role
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx, Row, Tx
 from keryx.store.statements import TOPICS, Dialect, Topic, load, parse
-from keryx.store.tables import access, branches, inbox, messages, outbox, people, sessions, turns
 from keryx.testing.builders import dm, inbound
 from keryx.testing.clock import FakeClock
-from keryx.transactions.accept_message import Accepted, Duplicate, accept_message
-from keryx.transactions.begin_turn import BegunTurn, begin_turn
-from keryx.transactions.finish_turn import FinishedTurn, Reply, finish_turn
-from keryx.transactions.recover import Recovered, recover
-from keryx.views.invariants import check_invariants
-from keryx.views.work import list_ready
 
 T = TypeVar("T")
 _NUMBERS = count(1)
@@ -84,7 +89,9 @@ class Stage:
     ) -> Accepted | Duplicate | Refused:
         """Let a platform deliver a text."""
         message = inbound(text, source=source or dm(), ref=ref)
-        return await self.do(lambda tx: accept_message(tx, message, settings=self.settings, ids=self.ids))
+        return await self.do(
+            lambda tx: accept_message(tx, message, settings=self.settings, ids=self.ids, commands=COMMANDS)
+        )
 
     async def accept(self, text: str, *, source: Source | None = None, ref: str | None = None) -> Accepted:
         """Let a platform deliver a text that must be accepted."""
@@ -106,9 +113,7 @@ class Stage:
         """Finish a turn with a text."""
         message = None if text is None else text_message("assistant", text)
         made = Reply(message=message, **reply)  # type: ignore[arg-type]
-        return await self.do(
-            lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=made, ids=self.ids)
-        )
+        return await self.do(lambda tx: finish_turn(tx, begun.held, reply=made, ids=self.ids))
 
     async def exchange(self, text: str, answer: str = "yes", *, source: Source | None = None) -> SessionId:
         """Let something be said and answered; return the session."""
@@ -123,7 +128,9 @@ class Stage:
 
     async def recover(self, *, deduplicating: frozenset[str] = frozenset()) -> Recovered:
         """Take up what was left."""
-        return await self.do(lambda tx: recover(tx, ids=self.ids, deduplicating=deduplicating))
+        return await self.do(
+            lambda tx: recover(tx, ids=self.ids, settings=self.settings, deduplicating=deduplicating)
+        )
 
     async def item(self, inbox_id: int) -> inbox.InboxItem:
         """Return an inbox item."""

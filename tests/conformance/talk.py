@@ -2,20 +2,22 @@
 
 from dataclasses import dataclass
 
-from keryx.domain.branch import path
-from keryx.domain.message import Message, NewMessage, Role, TextPart, text_message
-from keryx.domain.person import Person
-from keryx.domain.session import SessionId
-from keryx.domain.session_key import SessionKey
-from keryx.domain.source import LOCAL_CLI, Source
+from keryx.core.conversations.rules.branch import path
+from keryx.core.conversations.rules.message import Message, NewMessage, Role, TextPart, text_message
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_key import SessionKey
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.conversations.tables import branches, feed, messages, session_keys, sessions
+from keryx.core.conversations.transactions.append_message import append_message
+from keryx.core.conversations.transactions.open_session import open_session
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import people
+from keryx.core.turns.tables import inbox
+from keryx.core.turns.transactions.begin_turn import BegunTurn, begin_turn
+from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx, Tx
-from keryx.store.tables import branches, feed, inbox, keys, messages, people, sessions
-from keryx.transactions.append_message import append_message
-from keryx.transactions.begin_turn import BegunTurn, begin_turn
-from keryx.transactions.finish_turn import Reply, finish_turn
-from keryx.transactions.open_session import open_session
-from keryx.views.invariants import check_invariants
 
 PHONE = Source(platform="telegram", chat_id="7", chat_type="dm", user_id="7", user_name="Ana")
 FAMILY = Source(platform="telegram", chat_id="-1", chat_type="group", chat_name="Family", user_id="7")
@@ -114,9 +116,7 @@ class Talk:
         """Run the turn that waits in a session to its end."""
         begun = await self.turn(session_id)
         reply = Reply(message=text_message("assistant", text))
-        await self.database.write(
-            lambda tx: finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=self.ids)
-        )
+        await self.database.write(lambda tx: finish_turn(tx, begun.held, reply=reply, ids=self.ids))
 
     async def record(self, session_id: SessionId) -> sessions.SessionRecord:
         """The session's row."""
@@ -136,7 +136,10 @@ class Talk:
 
     async def key_of(self, session_id: SessionId) -> list[str]:
         """The keys that point to the session."""
-        return [record.key for record in await self.database.read(lambda tx: keys.list_keys(tx, session_id))]
+        return [
+            record.key
+            for record in await self.database.read(lambda tx: session_keys.list_keys(tx, session_id))
+        ]
 
 
 def shown_messages(tx: ReadTx, session_id: str) -> list[Message]:

@@ -7,15 +7,15 @@ import pytest
 
 import keryx
 from keryx.clock import DAY, HOUR, SECOND, Micros
+from keryx.core.conversations.rules.message import MediaPart
+from keryx.core.conversations.views.session_list import Session
+from keryx.core.media.views import read_contents
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.demo.conversations import PLATFORMS
 from keryx.demo.filling import fill_demo
 from keryx.demo.player import DemoClock
-from keryx.domain.message import MediaPart
 from keryx.errors import InvalidValue
 from keryx.store.opening import open_database
-from keryx.views.invariants import check_invariants
-from keryx.views.media import read_contents
-from keryx.views.sessions import Session
 from tests.conformance.stage import statement
 
 NOW: Micros = 1_790_000_000_000_000

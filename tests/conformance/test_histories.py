@@ -12,24 +12,33 @@ from typing import TypeVar
 import pytest
 
 from keryx.clock import DAY, HOUR, SECOND
-from keryx.domain.lease import LEASE_TIME
-from keryx.domain.message import NewMessage, text_message
-from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
-from keryx.domain.reset import ResetPolicies, ResetPolicy
-from keryx.domain.source import Source
-from keryx.domain.turn import STEP_EFFECTS
+from keryx.core.accounts.transactions import Connector, take_connector
+from keryx.core.approvals.tables import approvals
+from keryx.core.approvals.transactions.decide_approval import decide_approval, expire_approvals
+from keryx.core.conversations.rules.message import NewMessage, text_message
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent, Unknown
+from keryx.core.deliveries.tables import outbox
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries, record_delivery
+from keryx.core.turns.rules.lease import LEASE_TIME
+from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
+from keryx.core.turns.tables import turns
+from keryx.core.turns.transactions.begin_turn import BegunTurn
+from keryx.core.turns.transactions.fail_turn import Failure, fail_turn, roll_back_turn, stop_turn
+from keryx.core.turns.transactions.record_step import (
+    ask_approval,
+    record_calls,
+    record_result,
+    record_text,
+    start_call,
+)
+from keryx.core.turns.transactions.renew_turn import renew_turn
+from keryx.core.values.turn_states import STEP_EFFECTS
 from keryx.errors import LeaseLost
 from keryx.store.database import Database, Tx
 from keryx.store.opening import open_database
-from keryx.store.tables import approvals, outbox, turns
 from keryx.testing.builders import call_message, dm, group, result_message
 from keryx.testing.clock import FakeClock
-from keryx.transactions.begin_turn import BegunTurn
-from keryx.transactions.decide_approval import decide_approval, expire_approvals
-from keryx.transactions.deliveries import Connector, claim_deliveries, record_delivery, take_connector
-from keryx.transactions.fail_turn import Failure, fail_turn, roll_back_turn, stop_turn
-from keryx.transactions.record_step import ask_approval, record_calls, record_result, record_text, start_call
-from keryx.transactions.renew_turn import renew_turn
 from tests.conformance.stage import Stage
 
 T = TypeVar("T")
@@ -125,32 +134,26 @@ class History:
         message = call_message(*calls, text=f"thought {self.count} {self.name}")
         seen = await self._steering(begun) if self.draw.random() < 0.5 else []
         await self._do(
-            lambda tx: record_calls(
-                tx, begun.lease, turn_id=begun.turn_id, message=message, seen=seen, ids=self.stage.ids
-            )
+            lambda tx: record_calls(tx, begun.held, message=message, seen=seen, ids=self.stage.ids)
         )
 
     async def start(self) -> None:
         begun, step = await self._step()
         if begun is not None and step is not None:
-            await self._do(
-                lambda tx: start_call(tx, begun.lease, turn_id=begun.turn_id, call_id=step.call_id)
-            )
+            await self._do(lambda tx: start_call(tx, begun.held, call_id=step.call_id))
 
     async def give_result(self) -> None:
         begun, step = await self._step()
         if begun is not None and step is not None:
             result = result_message(step.call_id)
-            await self._do(lambda tx: record_result(tx, begun.lease, turn_id=begun.turn_id, result=result))
+            await self._do(lambda tx: record_result(tx, begun.held, result=result))
 
     async def say(self) -> None:
         begun = self._turn()
         if begun is not None:
             self.count += 1
             start, text = self.draw.randint(0, 3), f"so far {self.name} {self.count}"
-            await self._do(
-                lambda tx: record_text(tx, begun.lease, turn_id=begun.turn_id, start=start, text=text)
-            )
+            await self._do(lambda tx: record_text(tx, begun.held, start=start, text=text))
 
     async def ask(self) -> None:
         begun, step = await self._step()
@@ -158,9 +161,7 @@ class History:
         if begun is None or step is None or (begun.turn_id, step.call_id) in asked:
             return
         approval_id = await self._do(
-            lambda tx: ask_approval(
-                tx, begun.lease, turn_id=begun.turn_id, call_id=step.call_id, question="?", ids=self.stage.ids
-            )
+            lambda tx: ask_approval(tx, begun.held, call_id=step.call_id, question="?", ids=self.stage.ids)
         )
         self.questions.append(approval_id)
 
@@ -176,7 +177,7 @@ class History:
     async def renew(self) -> None:
         begun = self._turn()
         if begun is not None:
-            await self._do(lambda tx: renew_turn(tx, begun.lease, turn_id=begun.turn_id))
+            await self._do(lambda tx: renew_turn(tx, begun.held))
 
     async def finish(self) -> None:
         begun = self._turn()
@@ -193,8 +194,7 @@ class History:
             await self._do(
                 lambda tx: fail_turn(
                     tx,
-                    begun.lease,
-                    turn_id=begun.turn_id,
+                    begun.held,
                     failure=failure,
                     partial=self._partial(),
                     ids=self.stage.ids,
@@ -204,16 +204,12 @@ class History:
     async def stop(self) -> None:
         begun = self._turn()
         if begun is not None:
-            await self._do(
-                lambda tx: stop_turn(tx, begun.lease, turn_id=begun.turn_id, partial=self._partial())
-            )
+            await self._do(lambda tx: stop_turn(tx, begun.held, partial=self._partial()))
 
     async def roll_back(self) -> None:
         begun = self._turn()
         if begun is not None:
-            await self._do(
-                lambda tx: roll_back_turn(tx, begun.lease, turn_id=begun.turn_id, ids=self.stage.ids)
-            )
+            await self._do(lambda tx: roll_back_turn(tx, begun.held, ids=self.stage.ids))
 
     async def wait(self) -> None:
         self.stage.clock.advance(self.draw.choice((1, SECOND, 4 * SECOND, 10 * SECOND)))
@@ -269,7 +265,7 @@ class History:
         return begun, self.draw.choice(steps) if steps else None
 
     async def _steering(self, begun: BegunTurn) -> list[int]:
-        renewed = await self._do(lambda tx: renew_turn(tx, begun.lease, turn_id=begun.turn_id))
+        renewed = await self._do(lambda tx: renew_turn(tx, begun.held))
         return [item.id for item in renewed.steering]
 
     def _partial(self) -> NewMessage | None:

@@ -5,28 +5,34 @@ from dataclasses import replace
 import pytest
 
 from keryx.clock import HOUR, MINUTE
+from keryx.commands.table import COMMANDS
 from keryx.config import Answering, Settings
-from keryx.domain.access import Grant
-from keryx.domain.approval import APPROVAL_LIFETIME
-from keryx.domain.command import COMMANDS, ParsedCommand, parse_command
-from keryx.domain.outbox import NextDelivery
-from keryx.domain.person import Person
-from keryx.domain.process import NoticePolicy
-from keryx.domain.session import SessionId
-from keryx.domain.session_key import SessionKey
-from keryx.domain.settings import Personality
-from keryx.domain.source import LOCAL_CLI, Source
-from keryx.domain.usage import ESTIMATED
+from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME
+from keryx.core.context.rules.usage import ESTIMATED
+from keryx.core.context.transactions.manage_memory import remember
+from keryx.core.context.views.prompt_facts import show_context
+from keryx.core.conversations.rules.command import ParsedCommand
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_key import SessionKey
+from keryx.core.conversations.rules.session_settings import Personality
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.conversations.tables import branches, session_keys
+from keryx.core.conversations.transactions.change_session import pin
+from keryx.core.conversations.transactions.command_context import CommandContext, CommandOutcome, NeedsAnswer
+from keryx.core.conversations.transactions.manage_project import archive_project
+from keryx.core.deliveries.rules.delivery import NextDelivery
+from keryx.core.deliveries.tables import home_channels, outbox
+from keryx.core.people.rules.access import Grant
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import access, people
+from keryx.core.people.transactions.pair_stranger import PairingOffered, offer_pairing
+from keryx.core.processes import tables as processes
+from keryx.core.processes.rules import NoticePolicy
+from keryx.core.turns.tables import leases, turns
+from keryx.core.turns.transactions.flush_session import give_way
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
-from keryx.store.tables import access, branches, homes, keys, leases, outbox, people, processes, turns
 from keryx.testing.clock import FakeClock
-from keryx.transactions.change_session import pin
-from keryx.transactions.manage_memory import remember
-from keryx.transactions.manage_project import archive_project
-from keryx.transactions.pair_stranger import PairingOffered, offer_pairing
-from keryx.transactions.run_command import CommandContext, CommandOutcome, NeedsAnswer, run_command
-from keryx.views.context import show_context
 from tests.conformance.talk import FAMILY, PHONE, Talk
 
 CLI_KEY = SessionKey("agent:main:local:dm:cli")
@@ -45,11 +51,11 @@ class Chat:
         self.settings = Settings()
 
     async def run(self, text: str) -> CommandOutcome:
-        parsed = parse_command(text)
+        parsed = COMMANDS.parse(text)
         assert isinstance(parsed, ParsedCommand)
 
         def work(tx: Tx) -> CommandOutcome:
-            current = keys.find_key(tx, self.key)
+            current = session_keys.find_key(tx, self.key)
             assert current is not None
             context = CommandContext(
                 session_id=SessionId(current.session_id),
@@ -58,8 +64,10 @@ class Chat:
                 source=self.source,
                 settings=self.settings,
                 ids=self.talk.ids,
+                commands=COMMANDS,
+                give_way=give_way,
             )
-            return run_command(tx, parsed, context=context)
+            return COMMANDS.run(tx, parsed, context=context)
 
         return await self.talk.database.write(work)
 
@@ -93,13 +101,13 @@ async def family(talk: Talk) -> Chat:
 
 
 async def shown(chat: Chat) -> SessionId:
-    record = await chat.talk.database.read(lambda tx: keys.find_key(tx, chat.key))
+    record = await chat.talk.database.read(lambda tx: session_keys.find_key(tx, chat.key))
     assert record is not None
     return SessionId(record.session_id)
 
 
 async def test_every_command_of_the_table_answers_something(chat: Chat) -> None:
-    for command in COMMANDS:
+    for command in COMMANDS.commands:
         outcome = await chat.run(f"/{command.name}")
         begins_turn = command.name in ("retry", "compress")
         assert outcome.reply or outcome.needs_answer or begins_turn, command.name
@@ -514,7 +522,7 @@ async def test_sethome(chat: Chat, family: Chat) -> None:
     assert await family.reply("/sethome") == "/sethome is not for you here."
     in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
     assert await in_group.reply("/sethome") == "This chat is now the home channel of telegram."
-    known = await chat.talk.database.read(homes.list_homes)
+    known = await chat.talk.database.read(home_channels.list_homes)
     assert known["telegram"].address.chat_id == "-1"
 
 
@@ -655,6 +663,7 @@ async def test_who_is_linked_to_another_is_shown_as_that_other(chat: Chat, talk:
 
 
 async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Chat) -> None:
+    chat.settings = Settings(platforms=frozenset({"local", "telegram"}))
     assert (await chat.reply("/pair grants")).startswith("Roles may do what holds by itself.\n/pair allow")
     assert await chat.reply("/pair forbid member command /usage") == "Forbidden: member command usage."
     assert await family.reply("/usage") == "/usage is not for you here."
@@ -682,6 +691,10 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
         ("member command usage telegarm", "there is no platform 'telegarm'; did you mean telegram?"),
     ):
         assert (await chat.reply(f"/pair allow {wrong}")).startswith(told)
+    chat.settings = Settings(platforms=frozenset({"local"}))
+    assert await chat.reply("/pair forget member command * telegram") == (
+        "Forgotten: member command * telegram."
+    )
 
 
 async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, talk: Talk) -> None:

@@ -5,27 +5,31 @@ from datetime import UTC, date, datetime
 import pytest
 
 from keryx.clock import DAY, HOUR
-from keryx.domain.event import START, Position
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart
-from keryx.domain.process import NoticePolicy
-from keryx.domain.route import ORIGIN, Address
-from keryx.domain.schedule_plan import SchedulePlan
-from keryx.domain.session import SessionId
-from keryx.domain.settings import Personality
-from keryx.domain.source import LOCAL_CLI
-from keryx.domain.zone import micros_of
+from keryx.core.approvals.tables import approvals
+from keryx.core.context.transactions import manage_memory
+from keryx.core.context.views.prompt_facts import show_context
+from keryx.core.context.views.usage import Amount, Usage, show_usage
+from keryx.core.conversations.rules.event import START, Position
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_settings import Personality
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.conversations.transactions import change_session
+from keryx.core.conversations.transactions.append_message import append_message
+from keryx.core.conversations.views.feed import end, list_after, list_of_session
+from keryx.core.deliveries.rules.route import ORIGIN, Address
+from keryx.core.deliveries.tables import home_channels
+from keryx.core.processes import tables as processes
+from keryx.core.processes.rules import NoticePolicy
+from keryx.core.schedules.rules.plan import SchedulePlan
+from keryx.core.schedules.transactions.manage_schedule import create_schedule
+from keryx.core.turns.tables import turns
+from keryx.core.turns.views.overview import Overview, show_overview
+from keryx.core.values.time_zone import micros_of
 from keryx.errors import InvalidValue, NotFound
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
-from keryx.store.tables import approvals, homes, processes, turns
 from keryx.testing.clock import FakeClock
-from keryx.transactions import change_session, manage_memory
-from keryx.transactions.append_message import append_message
-from keryx.transactions.manage_schedule import create_schedule
-from keryx.views.board import Board, show_board
-from keryx.views.context import show_context
-from keryx.views.feed import end, list_after, list_of_session
-from keryx.views.usage import Amount, Usage, show_usage
 from tests.conformance.talk import PHONE, Talk
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +193,7 @@ async def test_the_board_shows_what_runs_and_waits(talk: Talk, clock: FakeClock)
         return approval_id, process_id
 
     approval_id, process_id = await talk.database.write(more)
-    board = await talk.database.read(lambda tx: show_board(tx, person_id=talk.owner.id))
+    board = await talk.database.read(lambda tx: show_overview(tx, person_id=talk.owner.id))
     assert [(turn.id, turn.session_id, turn.title, turn.state) for turn in board.turns] == [
         (begun.turn_id, busy, "first", "running")
     ]
@@ -204,9 +208,9 @@ async def test_the_board_of_a_stranger_is_empty(talk: Talk) -> None:
     session_id = await talk.session("first")
     await talk.ask(session_id, "Do it", ref="1")
     stranger = await talk.stranger()
-    board = await talk.database.read(lambda tx: show_board(tx, person_id=stranger.id))
-    assert board == Board(turns=(), queue=(), approvals=(), processes=(), schedules=())
-    mine = await talk.database.read(lambda tx: show_board(tx, person_id=talk.owner.id))
+    board = await talk.database.read(lambda tx: show_overview(tx, person_id=stranger.id))
+    assert board == Overview(turns=(), queue=(), approvals=(), processes=(), schedules=())
+    mine = await talk.database.read(lambda tx: show_overview(tx, person_id=talk.owner.id))
     assert len(mine.queue) == 1
 
 
@@ -222,7 +226,9 @@ async def test_context_holds_what_the_agent_is_told(talk: Talk) -> None:
         manage_memory.remember(tx, session_id, "lives in Rome", person_id=who)
         for chat_id, platform in (("-1", "telegram"), ("ops", "slack")):
             address = Address(platform=platform, account=None, chat_id=chat_id, thread_id=None)
-            homes.set_home(tx, homes.Home(address, "Family" if chat_id == "-1" else None), set_by=who)
+            home_channels.set_home(
+                tx, home_channels.Home(address, "Family" if chat_id == "-1" else None), set_by=who
+            )
 
     await talk.database.write(tell)
     facts = await talk.database.read(

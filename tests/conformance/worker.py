@@ -8,13 +8,15 @@ import json
 import sys
 
 from keryx.clock import SECOND, SystemClock
-from keryx.domain.message import text_message
-from keryx.domain.session import SessionId
+from keryx.core.conversations.rules.message import text_message
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.tables import feed
+from keryx.core.conversations.transactions.append_message import append_message
+from keryx.core.people.tables import people
+from keryx.core.turns.transactions.begin_turn import begin_turn
+from keryx.core.turns.views.ready_sessions import list_ready
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.store.tables import feed, inbox, people
-from keryx.transactions.append_message import append_message
-from keryx.transactions.begin_turn import begin_turn
 
 
 async def append(database: Database, session_id: str, seconds: str) -> dict[str, int]:
@@ -38,7 +40,7 @@ async def append(database: Database, session_id: str, seconds: str) -> dict[str,
 async def claim(database: Database, holder: str) -> list[int]:
     """Begin turns until nothing waits any more; say which items they answer."""
     claimed: list[int] = []
-    while await database.read(lambda tx: inbox.list_ready_sessions(tx, limit=1)):
+    while await database.read(list_ready):
         begun = await database.write(lambda tx: begin_turn(tx, holder=holder))
         if begun is not None:
             claimed += [item.id for item in begun.answers]

@@ -1,7 +1,6 @@
-"""A disk that runs full, breaks, or loses power, as a layer between SQLite and the real files.
+"""A disk that runs full, fails, or loses power, as a layer between SQLite and the real files.
 
-It remembers every operation in order, so that a test can ask what would be left of the files had the power failed at
-any of them.
+It records every operation in order, so that a test can compute the files after a power cut at any operation.
 """
 
 import threading
@@ -18,7 +17,7 @@ _names = count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """Something that happened: to a file, or (a mark) in the test."""
+    """An operation on a file, or a mark of the test."""
 
     kind: Literal["read", "write", "truncate", "sync", "delete", "mark"]
     file: str
@@ -28,7 +27,7 @@ class Operation:
 
 @dataclass(slots=True)
 class _Image:
-    """What is surely on the platters of one file, and what may be."""
+    """The content of one file that is surely on disk, and the writes that may be."""
 
     durable: bytearray = field(default_factory=bytearray)
     pending: list[Operation] = field(default_factory=list)
@@ -41,7 +40,7 @@ class _Image:
 
 
 class Disk(apsw.VFS):
-    """A file layer of its own name; give that to ``SqliteDatabase.open``."""
+    """A file layer with its own name, which ``SqliteDatabase.open`` takes."""
 
     def __init__(self) -> None:
         self.name = f"disk-{next(_names)}"
@@ -62,7 +61,7 @@ class Disk(apsw.VFS):
     def break_at(
         self, number: int, error: type[apsw.Error], *, kind: str = "write", file: str = "", once: bool = False
     ) -> None:
-        """Let every operation of this kind fail from the ``number``-th on, counted from now, in one file or in all."""
+        """Let operations of this kind fail from the ``number``-th from now on, in one file or in all files."""
         counted = count(1)
 
         def fault(happens: str, where: str) -> apsw.Error | None:
@@ -76,17 +75,17 @@ class Disk(apsw.VFS):
             self._fault = fault
 
     def heal(self) -> None:
-        """Let everything succeed again."""
+        """Let all operations succeed again."""
         with self._lock:
             self._fault = lambda _kind, _file: None
 
     def mark(self, text: str) -> None:
-        """Write into the log what the test knows by now."""
+        """Add a mark of the test to the log."""
         with self._lock:
             self.log.append(Operation(kind="mark", file=text))
 
     def do(self, operation: Operation, action: Callable[[], Any]) -> Any:
-        """Carry an operation out and remember it, or fail as planned."""
+        """Carry out an operation and record it, or fail as planned."""
         with self._lock:
             error = self._fault(operation.kind, operation.file)
             if error is not None:
@@ -98,7 +97,7 @@ class Disk(apsw.VFS):
             return result
 
     def count(self, kind: str, *, file: str = "") -> int:
-        """How many operations of this kind there were, in one file or in all."""
+        """Return the number of operations of this kind, in one file or in all files."""
         with self._lock:
             return sum(operation.kind == kind and file in ("", operation.file) for operation in self.log)
 
@@ -133,9 +132,9 @@ class DiskFile(apsw.VFSFile):
 def images(
     log: list[Operation], cuts: set[int], keep: Callable[[], bool]
 ) -> Iterator[tuple[int, dict[str, bytes]]]:
-    """Yield what the files hold after a power cut before each of ``cuts``.
+    """Yield the contents of the files after a power cut before each of ``cuts``.
 
-    What was written after a file's last sync may be lost: ``keep`` decides for each write.
+    Writes after a file's last sync may be lost: ``keep`` decides for each write.
     """
     files: dict[str, _Image] = {}
     for place, operation in enumerate(log):

@@ -1,6 +1,6 @@
-"""A message's whole way, run in processes that are killed before one statement after the other.
+"""Run the whole way of a message in processes that are killed, one before each statement.
 
-Run as a program, so that it may fork: it has no threads, and every store is opened by a child of its own.
+This is a program of its own, so that it may fork: it has no threads, and a child process opens each store.
 """
 
 import asyncio
@@ -11,34 +11,34 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from pathlib import Path
 
-from keryx.domain.lease import LEASE_TIME
+from keryx.core.turns.rules.lease import LEASE_TIME
+from keryx.core.turns.transactions.begin_turn import BegunTurn
+from keryx.core.turns.transactions.record_step import Started, record_calls, record_result, start_call
 from keryx.store.opening import open_database
 from keryx.testing.builders import call_message, result_message
 from keryx.testing.clock import FakeClock
 from keryx.testing.faults import FaultHook
-from keryx.transactions.begin_turn import BegunTurn
-from keryx.transactions.record_step import Started, record_calls, record_result, start_call
 from tests.conformance.stage import Stage
 
 KILLED = 9
 
 
 def open_stage(path: Path, *, hook: FaultHook | None = None, later: int = 0) -> Stage:
-    """Open the store, on a clock that is ``later`` by so much."""
+    """Open the store with a clock that is advanced by ``later``."""
     clock = FakeClock()
     clock.advance(later)
     return Stage(database=open_database(path, clock=clock, hook=hook), clock=clock)
 
 
 async def prepare(path: Path) -> None:
-    """Make a store in which Ana is known."""
+    """Create a store with Ana as a person."""
     stage = open_stage(path)
     await stage.meet("ana")
     await stage.database.close()
 
 
 async def tell(path: Path, kill_before: int) -> None:
-    """Let Ana's message be accepted and answered; die on the way."""
+    """Accept and answer Ana's message; die on the way."""
     hook = FaultHook()
     stage = open_stage(path, hook=hook)
     hook.kill_before(kill_before)
@@ -47,28 +47,24 @@ async def tell(path: Path, kill_before: int) -> None:
     await stage.accept("pay", ref="update-1")
     begun = await stage.begin()
     message = call_message(("pay", "once"))
-    await write(
-        lambda tx: record_calls(tx, begun.lease, turn_id=begun.turn_id, message=message, ids=stage.ids)
-    )
+    await write(lambda tx: record_calls(tx, begun.held, message=message, ids=stage.ids))
     await pay(stage, begun)
     await stage.finish(begun, "paid")
     await stage.database.close()
 
 
 async def pay(stage: Stage, begun: BegunTurn) -> None:
-    """Start the call, if it may start, and give its result."""
-    start = await stage.do(lambda tx: start_call(tx, begun.lease, turn_id=begun.turn_id, call_id="pay"))
+    """Start the call, if it may start, and record its result."""
+    start = await stage.do(lambda tx: start_call(tx, begun.held, call_id="pay"))
     if isinstance(start, Started):
-        await stage.do(
-            lambda tx: record_result(tx, begun.lease, turn_id=begun.turn_id, result=result_message("pay"))
-        )
+        await stage.do(lambda tx: record_result(tx, begun.held, result=result_message("pay")))
 
 
 async def go_on(path: Path) -> None:
-    """Start again as a gateway does after a kill, and see that the message is answered exactly once."""
+    """Restart as a gateway does after a kill, and check that the message is answered exactly once."""
     stage = open_stage(path, later=LEASE_TIME + 1)
     await stage.check()
-    # It was not acknowledged for sure, so the platform delivers it again.
+    # The message may not have been acknowledged, so the platform delivers it again.
     await stage.hear("pay", ref="update-1")
     while await stage.recover():
         pass
@@ -87,7 +83,7 @@ async def go_on(path: Path) -> None:
 
 
 def in_child(work: Callable[[], Coroutine[object, object, None]]) -> int:
-    """Run something in a process of its own and return how that ended."""
+    """Run ``work`` in a child process and return its exit code."""
     child = os.fork()
     if child == 0:
         asyncio.run(work())
@@ -96,7 +92,7 @@ def in_child(work: Callable[[], Coroutine[object, object, None]]) -> int:
 
 
 def main(directory: Path) -> None:
-    """Kill before every statement in turn, until there is none left to kill before."""
+    """Kill before each statement in turn, until all statements have run."""
     assert in_child(lambda: prepare(directory / "first" / "keryx.db")) == 0
     for number in count(1):
         path = directory / str(number) / "keryx.db"

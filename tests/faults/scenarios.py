@@ -1,72 +1,68 @@
-"""Every transaction, on the world of ``world.py``: what is run, before each of whose statements the store dies."""
+"""A scenario for every transaction, on the world of ``world.py``; the store dies before each of its statements."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.domain.access import Grant
-from keryx.domain.approval_rule import Wish
-from keryx.domain.archive import Archive, MessageLine, SessionLine
-from keryx.domain.command import ParsedCommand, parse_command
-from keryx.domain.gauge import Gauge
-from keryx.domain.long_result import LongResult
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart, text_message
-from keryx.domain.outbox import Rejected, Sent
-from keryx.domain.person import PersonId
-from keryx.domain.reset import ResetPolicies, ResetPolicy
-from keryx.domain.route import Address
-from keryx.domain.session_key import SessionKey
-from keryx.domain.settings import ModelSettings, Personality
-from keryx.domain.source import LOCAL_CLI, passing_place
-from keryx.domain.turn import StepEffect
-from keryx.ids import Ids
-from keryx.store.database import Tx
-from keryx.store.tables import approvals, inbox, outbox, sessions, turns
-from keryx.testing.builders import call_message, dm, group, inbound, result_message
-from keryx.transactions import (
+from keryx.core.accounts import transactions as accounts
+from keryx.core.approvals.rules.approval_rule import CallToApprove
+from keryx.core.approvals.tables import approvals
+from keryx.core.approvals.transactions import decide_approval, manage_approval_rules
+from keryx.core.context.rules.gauge import Gauge
+from keryx.core.context.transactions import compress_session, cover_messages, manage_memory, pin_message
+from keryx.core.conversations.rules.archive import Archive, MessageLine, SessionLine
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart, text_message
+from keryx.core.conversations.rules.session_key import SessionKey
+from keryx.core.conversations.rules.session_settings import ModelSettings, Personality
+from keryx.core.conversations.rules.source import LOCAL_CLI, passing_place
+from keryx.core.conversations.tables import sessions
+from keryx.core.conversations.transactions import (
+    append_message,
+    branch_session,
+    change_session,
+    cut_session,
+    import_session,
+    manage_project,
+    open_session,
+    program_sessions,
+    switch_session,
+)
+from keryx.core.conversations.transactions.fork_session import fork_session
+from keryx.core.conversations.transactions.session_guard import Actor
+from keryx.core.deliveries.rules.delivery import Rejected, Sent
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.tables import outbox
+from keryx.core.deliveries.transactions import claim_deliveries as deliveries
+from keryx.core.deliveries.transactions import retire_address, send_message, set_home, show_preview
+from keryx.core.media import transactions as keep_blobs
+from keryx.core.media.rules import LongResult
+from keryx.core.people.rules.access import Grant
+from keryx.core.people.rules.person import PersonId
+from keryx.core.people.transactions import link_accounts, manage_access, pair_stranger
+from keryx.core.processes.transactions import record_process
+from keryx.core.schedules.transactions import fire_schedule, manage_schedule
+from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
+from keryx.core.turns.tables import inbox, turns
+from keryx.core.turns.transactions import (
     accept_message,
     answer_command,
-    append_message,
     begin_turn,
-    branch_session,
     cancel_item,
-    change_session,
-    compress_session,
-    cover_messages,
-    cut_session,
-    decide_approval,
     delegate_task,
-    deliveries,
     fail_turn,
     finish_turn,
-    fire_schedule,
     flush_session,
-    import_session,
-    keep_blobs,
-    keep_malformed,
-    leave_place,
-    link_accounts,
-    manage_access,
-    manage_approval_rules,
-    manage_memory,
-    manage_project,
-    manage_schedule,
-    open_session,
-    pair_stranger,
-    pin_message,
-    preview,
-    program_session,
-    purge_session,
-    record_process,
     record_step,
-    recover,
     renew_turn,
-    resume_session,
-    run_command,
-    send_message,
     title_session,
-    work_as_node,
 )
+from keryx.core.turns.transactions.flush_session import give_way
+from keryx.core.upkeep.transactions import keep_malformed, purge_session, record_heartbeat, recover
+from keryx.core.values.turn_states import StepEffect
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.testing.builders import call_message, dm, group, inbound, result_message
 from tests.faults.world import BLOB, PLAN, PROCESS, SUMMARY, World
 
 Scenario = Callable[[Tx, World, Ids], object]
@@ -77,7 +73,7 @@ PAIRING = Settings(pairing_platforms=frozenset({"telegram"}))
 NEW = Personality(name="dry", text="Speak dryly.")
 LONG = LongResult(text="tea " * 5_000)
 REPLY = finish_turn.Reply(message=text_message("assistant", "done"))
-WISH = Wish(call_id="c", tool="tool", question="?", covers=None)
+WISH = CallToApprove(call_id="c", tool="tool", question="?", covers=None)
 TITLE = replace(text_message("assistant", "Tea"), input_tokens=5, output_tokens=1)
 ARCHIVE = Archive(
     session=SessionLine(id="20200101_000000_0000abcd", source=LOCAL_CLI, started_at=1, last_active_at=2),
@@ -88,52 +84,36 @@ ARCHIVE = Archive(
 def _accept(text: str, *, user: str = "ana", settings: Settings | None = None) -> Scenario:
     message = inbound(text, source=dm(user))
     judged_by = settings or Settings()
-    return lambda tx, _world, ids: accept_message.accept_message(tx, message, settings=judged_by, ids=ids)
+    return lambda tx, _world, ids: accept_message.accept_message(
+        tx, message, settings=judged_by, ids=ids, commands=COMMANDS
+    )
 
 
 def _cancel(tx: Tx, _world: World, ids: Ids) -> None:
     said = inbound("no, wait", source=dm())
-    accepted = accept_message.accept_message(tx, said, settings=Settings(), ids=ids)
+    accepted = accept_message.accept_message(tx, said, settings=Settings(), ids=ids, commands=COMMANDS)
     assert isinstance(accepted, accept_message.Accepted)
     cancel_item.cancel_item(tx, accepted.inbox_id, holder="script")
 
 
 def _leave(tx: Tx, _world: World, ids: Ids) -> int:
     place = passing_place("one")
-    held = deliveries.take_connector(tx, platform="local", account=place.account or "", holder="script")
+    held = accounts.take_connector(tx, platform="local", account=place.account or "", holder="script")
     assert held is not None
     said = inbound("hello", source=place)
-    accept_message.accept_message(tx, said, settings=Settings(), ids=ids)
-    deliveries.release_connector(tx, held)
-    return leave_place.leave_places(tx, profile="main", limit=10)
+    accept_message.accept_message(tx, said, settings=Settings(), ids=ids, commands=COMMANDS)
+    accounts.release_connector(tx, held)
+    return retire_address.retire_addresses(tx, settings=Settings(), limit=10)
 
 
-def _surface(world: World) -> resume_session.Surface:
+def _surface(world: World) -> switch_session.Surface:
     key = SessionKey("agent:main:telegram:dm:ana")
-    return resume_session.Surface(key=key, source=dm(), person=world.ana)
+    return switch_session.Surface(key=key, source=dm(), person=world.ana)
 
 
-def _other_surface(world: World) -> resume_session.Surface:
+def _other_surface(world: World) -> switch_session.Surface:
     key = SessionKey("agent:main:matrix:dm:ana")
     return replace(_surface(world), key=key, source=replace(dm(), platform="matrix"))
-
-
-def _command(text: str) -> Scenario:
-    parsed = parse_command(text)
-    assert isinstance(parsed, ParsedCommand)
-
-    def run(tx: Tx, world: World, ids: Ids) -> object:
-        context = run_command.CommandContext(
-            session_id=world.talk,
-            key=_surface(world).key,
-            person=world.ana,
-            source=dm(),
-            settings=Settings(),
-            ids=ids,
-        )
-        return run_command.run_command(tx, parsed, context=context)
-
-    return run
 
 
 def _owner_of(tx: Tx, session_id: str) -> int:
@@ -151,13 +131,13 @@ def _person_of(tx: Tx, begun: begin_turn.BegunTurn) -> PersonId:
 
 
 def _after(*works: Scenario) -> Scenario:
-    """Run several, of which the last one is what is tried."""
+    """Return a scenario that runs several; the last one is under test."""
     return lambda tx, world, ids: [work(tx, world, ids) for work in works]
 
 
 def _enter(holder: str) -> Scenario:
     def enter(tx: Tx, _world: World, _ids: Ids) -> object:
-        work_as_node.enter_node(tx, holder=holder, kind="gateway", host="here", pid=1, version="0")
+        record_heartbeat.enter_node(tx, holder=holder, kind="gateway", host="here", pid=1, version="0")
         return holder
 
     return enter
@@ -169,7 +149,7 @@ def _answer_all(tx: Tx, _world: World, ids: Ids) -> object:
 
 
 def _preview(tx: Tx, world: World, ids: Ids) -> outbox.Delivery | None:
-    held = preview.open_preview(tx, world.connector, world.running.turn_id, ids=ids)
+    held = show_preview.open_preview(tx, world.connector, world.running.turn_id, ids=ids)
     assert held is not None
     return held
 
@@ -177,7 +157,7 @@ def _preview(tx: Tx, world: World, ids: Ids) -> outbox.Delivery | None:
 def _show_preview(tx: Tx, world: World, ids: Ids) -> object:
     held = _preview(tx, world, ids)
     assert held is not None
-    preview.record_preview(tx, world.connector, held, Sent(message_id="7"))
+    show_preview.record_preview(tx, world.connector, held, Sent(message_id="7"))
     return held
 
 
@@ -199,7 +179,7 @@ def _begin_title(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
 def _finish_title(tx: Tx, world: World, ids: Ids) -> object:
     begun = _begin_title(tx, world, ids)
     reply = finish_turn.Reply(message=None, silent=True, unsaid=TITLE)
-    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=ids)
+    return finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
 
 
 def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
@@ -211,23 +191,19 @@ def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
 
 def _finish_flush(tx: Tx, world: World, ids: Ids) -> object:
     begun = _begin_flush(tx, world, ids)
-    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=REPLY, ids=ids)
+    return finish_turn.finish_turn(tx, begun.held, reply=REPLY, ids=ids)
 
 
 def _calls(name: str, effect: StepEffect) -> Scenario:
-    """Let Ben's turn call a tool."""
+    """Return a scenario in which Ben's turn calls a tool."""
     call = ToolCallPart(call_id=name, name=name, arguments={}, effect=effect)
     message = NewMessage(role="assistant", parts=(call,))
-    return lambda tx, world, ids: record_step.record_calls(
-        tx, world.running.lease, turn_id=world.running.turn_id, message=message, ids=ids
-    )
+    return lambda tx, world, ids: record_step.record_calls(tx, world.running.held, message=message, ids=ids)
 
 
 def _ask_in_words(tx: Tx, world: World, ids: Ids) -> object:
     running = world.running
-    asked = record_step.ask_approval(
-        tx, running.lease, turn_id=running.turn_id, call_id="ask_user", question="Which?", ids=ids
-    )
+    asked = record_step.ask_approval(tx, running.held, call_id="ask_user", question="Which?", ids=ids)
     return asked > 0
 
 
@@ -245,7 +221,7 @@ def _finish_compress(tx: Tx, world: World, ids: Ids) -> object:
     assert begun is not None
     assert begun.purpose == "compress"
     reply = finish_turn.Reply(message=None, notice="done")
-    return finish_turn.finish_turn(tx, begun.lease, turn_id=begun.turn_id, reply=reply, ids=ids)
+    return finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -258,11 +234,16 @@ SCENARIOS: dict[str, Scenario] = {
     "accept_message.accept_message: stop waiting": _accept("!stop hello", user="cleo"),
     "accept_message.accept_message: rollback": _accept("!rollback hello", user="ben"),
     "accept_message.accept_message: group": lambda tx, _w, ids: accept_message.accept_message(
-        tx, inbound("hello", source=group()), settings=Settings(), ids=ids
+        tx, inbound("hello", source=group()), settings=Settings(), ids=ids, commands=COMMANDS
     ),
     "accept_message.accept_message: command": _accept("/reset"),
+    "accept_message.accept_message: title": _accept("/title Tea"),
     "accept_message.accept_message: link": lambda tx, w, ids: accept_message.accept_message(
-        tx, inbound(f"/link {w.link.code}", source=dm("second")), settings=Settings(), ids=ids
+        tx,
+        inbound(f"/link {w.link.code}", source=dm("second")),
+        settings=Settings(),
+        ids=ids,
+        commands=COMMANDS,
     ),
     "accept_message.accept_message: search": _accept("/search tea"),
     "accept_message.accept_message: while flushing": _after(_flush, _begin_flush, _accept("hello")),
@@ -280,7 +261,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "send_message.send_message": lambda tx, w, _ids: send_message.send_message(
         tx,
-        send_message.Letter(text="hi", route="origin", key="k"),
+        send_message.OutgoingMessage(text="hi", route="origin", key="k"),
         session_id=w.running.lease.session_id,
         person_id=_owner_of(tx, w.running.lease.session_id),
     ),
@@ -297,112 +278,98 @@ SCENARIOS: dict[str, Scenario] = {
         tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
     ),
     "append_message.append_held": lambda tx, w, _ids: append_message.append_held(
-        tx, w.running.lease, text_message("assistant", "so"), turn_id=w.running.turn_id
+        tx, w.running.held, text_message("assistant", "so")
     ),
     "open_session.open_session": lambda tx, w, ids: open_session.open_session(
         tx, ids, source=dm("new"), owner=w.ana, key=SessionKey("agent:main:telegram:dm:new")
     ),
     "begin_turn.begin_turn": lambda tx, _w, _ids: begin_turn.begin_turn(tx, holder="h"),
-    "renew_turn.renew_turn": lambda tx, w, _ids: renew_turn.renew_turn(
-        tx, w.running.lease, turn_id=w.running.turn_id
-    ),
+    "renew_turn.renew_turn": lambda tx, w, _ids: renew_turn.renew_turn(tx, w.running.held),
     "record_step.record_calls": lambda tx, w, ids: record_step.record_calls(
         tx,
-        w.running.lease,
-        turn_id=w.running.turn_id,
+        w.running.held,
         message=call_message(("e", "once"), ("f", "pure")),
         seen=[w.steering],
         ids=ids,
     ),
-    "record_step.start_call": lambda tx, w, _ids: record_step.start_call(
-        tx, w.running.lease, turn_id=w.running.turn_id, call_id="c"
-    ),
+    "record_step.start_call": lambda tx, w, _ids: record_step.start_call(tx, w.running.held, call_id="c"),
     "record_step.record_result": lambda tx, w, _ids: record_step.record_result(
-        tx, w.running.lease, turn_id=w.running.turn_id, result=result_message("c")
+        tx, w.running.held, result=result_message("c")
     ),
     "record_step.record_result: long": lambda tx, w, _ids: record_step.record_result(
-        tx, w.running.lease, turn_id=w.running.turn_id, result=result_message("c"), whole=LONG
+        tx, w.running.held, result=result_message("c"), whole=LONG
     ),
     "record_step.record_text": lambda tx, w, _ids: record_step.record_text(
-        tx, w.running.lease, turn_id=w.running.turn_id, start=0, text="So"
+        tx, w.running.held, start=0, text="So"
     ),
     "record_step.record_pause": lambda tx, w, _ids: record_step.record_pause(
-        tx, w.running.lease, turn_id=w.running.turn_id, reason="overloaded"
+        tx, w.running.held, reason="overloaded"
     ),
     "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
-        tx, w.running.lease, turn_id=w.running.turn_id, model="m", prompt="p", tools="t"
+        tx, w.running.held, model="m", prompt="p", tools="t"
     ),
     "record_step.record_gauge": lambda tx, w, _ids: record_step.record_gauge(
         tx,
-        w.running.lease,
-        turn_id=w.running.turn_id,
+        w.running.held,
         gauge=Gauge(window=9, system=1, tools=1, history=1, attachments=1),
     ),
     "record_step.ask_approval": lambda tx, w, ids: record_step.ask_approval(
-        tx, w.running.lease, turn_id=w.running.turn_id, call_id="c", question="?", ids=ids
+        tx, w.running.held, call_id="c", question="?", ids=ids
     ),
     "finish_turn.finish_turn": lambda tx, w, ids: finish_turn.finish_turn(
-        tx, w.running.lease, turn_id=w.running.turn_id, reply=replace(REPLY, seen=[w.steering]), ids=ids
+        tx, w.running.held, reply=replace(REPLY, seen=[w.steering]), ids=ids
     ),
     "fail_turn.fail_turn": lambda tx, w, ids: fail_turn.fail_turn(
         tx,
-        w.running.lease,
-        turn_id=w.running.turn_id,
+        w.running.held,
         failure=fail_turn.Failure(reason="no"),
         partial=text_message("assistant", "It is"),
         ids=ids,
     ),
     "fail_turn.fail_turn: again": lambda tx, w, ids: fail_turn.fail_turn(
         tx,
-        w.running.lease,
-        turn_id=w.running.turn_id,
+        w.running.held,
         failure=fail_turn.Failure(reason="no", retry_at=tx.now),
         ids=ids,
     ),
-    "fail_turn.hand_back_turn": lambda tx, w, _ids: fail_turn.hand_back_turn(
-        tx, w.running.lease, turn_id=w.running.turn_id
-    ),
+    "fail_turn.hand_back_turn": lambda tx, w, _ids: fail_turn.hand_back_turn(tx, w.running.held),
     "fail_turn.stop_turn: watched": _after(
         _show_preview,
-        lambda tx, w, _ids: fail_turn.stop_turn(tx, w.running.lease, turn_id=w.running.turn_id),
+        lambda tx, w, _ids: fail_turn.stop_turn(tx, w.running.held),
     ),
     "finish_turn.finish_turn: watched": _after(
         _show_preview,
-        lambda tx, w, ids: finish_turn.finish_turn(
-            tx, w.running.lease, turn_id=w.running.turn_id, reply=REPLY, ids=ids
-        ),
+        lambda tx, w, ids: finish_turn.finish_turn(tx, w.running.held, reply=REPLY, ids=ids),
     ),
-    "preview.open_preview": _preview,
-    "preview.record_preview": _show_preview,
+    "show_preview.open_preview": _preview,
+    "show_preview.record_preview": _show_preview,
     "keep_malformed.keep_malformed": lambda tx, _w, _ids: keep_malformed.keep_malformed(
         tx, platform="telegram", account="", ref="9", raw="{", reason="not JSON"
     ),
-    "work_as_node.bury_node": lambda tx, world, _ids: work_as_node.bury_node(
+    "record_heartbeat.release_dead_node": lambda tx, world, _ids: record_heartbeat.release_dead_node(
         tx, holder=world.connector.holder
     ),
-    "work_as_node.enter_node": _enter("h"),
-    "work_as_node.leave_node": _after(
-        _enter("h"), _enter("i"), lambda tx, _w, _ids: work_as_node.leave_node(tx, holder="h")
+    "record_heartbeat.enter_node": _enter("h"),
+    "record_heartbeat.leave_node": _after(
+        _enter("h"), _enter("i"), lambda tx, _w, _ids: record_heartbeat.leave_node(tx, holder="h")
     ),
-    "fail_turn.stop_turn": lambda tx, w, _ids: fail_turn.stop_turn(
-        tx, w.running.lease, turn_id=w.running.turn_id
-    ),
-    "fail_turn.roll_back_turn": lambda tx, w, ids: fail_turn.roll_back_turn(
-        tx, w.pure.lease, turn_id=w.pure.turn_id, ids=ids
-    ),
+    "fail_turn.stop_turn": lambda tx, w, _ids: fail_turn.stop_turn(tx, w.running.held),
+    "fail_turn.roll_back_turn": lambda tx, w, ids: fail_turn.roll_back_turn(tx, w.pure.held, ids=ids),
     "fail_turn.stop_session": lambda tx, w, _ids: fail_turn.stop_session(tx, w.waiting, holder="h"),
-    "recover.recover": lambda tx, _w, ids: recover.recover(tx, ids=ids),
+    "recover.recover": lambda tx, _w, ids: recover.recover(tx, ids=ids, settings=Settings()),
     # -------------------------------------------------------------------------------- deliveries
-    "deliveries.take_connector": lambda tx, _w, _ids: deliveries.take_connector(
+    "accounts.take_connector": lambda tx, _w, _ids: accounts.take_connector(
         tx, platform="matrix", account="", holder="h"
     ),
-    "deliveries.release_connector": lambda tx, w, _ids: deliveries.release_connector(tx, w.connector),
-    "deliveries.claim_deliveries": lambda tx, w, _ids: deliveries.claim_deliveries(tx, w.connector),
-    "deliveries.record_piece": lambda tx, w, _ids: deliveries.record_piece(tx, w.sending, message_id="1"),
-    "deliveries.record_delivery": lambda tx, w, _ids: deliveries.record_delivery(
+    "accounts.release_connector": lambda tx, w, _ids: accounts.release_connector(tx, w.connector),
+    "claim_deliveries.claim_deliveries": lambda tx, w, _ids: deliveries.claim_deliveries(tx, w.connector),
+    "claim_deliveries.record_piece": lambda tx, w, _ids: deliveries.record_piece(
+        tx, w.sending, message_id="1"
+    ),
+    "claim_deliveries.record_delivery": lambda tx, w, _ids: deliveries.record_delivery(
         tx, w.connector, w.sending.id, Sent(message_id="1"), deduplicates=False
     ),
-    "deliveries.record_delivery: dead": lambda tx, w, _ids: deliveries.record_delivery(
+    "claim_deliveries.record_delivery: dead": lambda tx, w, _ids: deliveries.record_delivery(
         tx, w.connector, w.sending.id, Rejected(reason="gone", dead_address=True), deduplicates=False
     ),
     # -------------------------------------------------------------------------------- schedules, processes, questions
@@ -424,7 +391,9 @@ SCENARIOS: dict[str, Scenario] = {
     "manage_schedule.end_schedule": lambda tx, w, _ids: manage_schedule.end_schedule(
         tx, w.schedule_id, person_id=w.ana.id
     ),
-    "fire_schedule.fire_schedule": lambda tx, _w, ids: fire_schedule.fire_schedule(tx, ids),
+    "fire_schedule.fire_schedule": lambda tx, _w, ids: fire_schedule.fire_schedule(
+        tx, ids, settings=Settings()
+    ),
     "record_process.record_started": lambda tx, w, _ids: record_process.record_started(
         tx, PROCESS, session_id=w.talk, person_id=w.ana.id
     ),
@@ -450,7 +419,7 @@ SCENARIOS: dict[str, Scenario] = {
         tx, w.approval_id, "approved", answered_at=Address(platform="web", chat_id="elsewhere"), ids=ids
     ),
     "manage_approval_rules.allow_by_rules": lambda tx, w, _ids: manage_approval_rules.allow_by_rules(
-        tx, w.running.lease, turn_id=w.running.turn_id, wishes=[WISH]
+        tx, w.running.held, wishes=[WISH]
     ),
     "manage_approval_rules.forget_rule": lambda tx, w, _ids: manage_approval_rules.forget_rule(
         tx, w.rule_id, person_id=_person_of(tx, w.running)
@@ -470,7 +439,7 @@ SCENARIOS: dict[str, Scenario] = {
         lambda tx, w, _ids: manage_access.set_grant(tx, NEW_GRANT, by=w.owner.id),
         lambda tx, w, _ids: manage_access.remove_grant(tx, NEW_GRANT, by=w.owner.id),
     ),
-    "manage_access.set_home": lambda tx, w, _ids: manage_access.set_home(tx, dm(), by=w.owner.id),
+    "set_home.set_home": lambda tx, w, _ids: set_home.set_home(tx, dm(), by=w.owner.id),
     "manage_access.resolve_source": lambda tx, _w, _ids: manage_access.resolve_source(
         tx, replace(dm("x"), user_id_alt="ana")
     ),
@@ -492,31 +461,37 @@ SCENARIOS: dict[str, Scenario] = {
         tx, w.link.code, source=dm(), person_id=w.ana.id
     ),
     # -------------------------------------------------------------------------------- sessions
-    "branch_session.undo": lambda tx, w, _ids: branch_session.undo(tx, w.talk, person_id=w.ana.id),
-    "branch_session.redo": lambda tx, w, _ids: branch_session.redo(tx, w.talk, person_id=w.ana.id),
+    "branch_session.undo": lambda tx, w, _ids: branch_session.undo(
+        tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
+    ),
+    "branch_session.redo": lambda tx, w, _ids: branch_session.redo(
+        tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
+    ),
     "branch_session.switch_branch": lambda tx, w, _ids: branch_session.switch_branch(
-        tx, w.talk, 0, person_id=w.ana.id
+        tx, w.talk, 0, actor=Actor(person_id=w.ana.id, give_way=give_way)
     ),
     "branch_session.retry": lambda tx, w, ids: branch_session.retry(
-        tx, w.talk, person_id=w.ana.id, rerun=branch_session.Rerun(ids=ids, source=dm())
+        tx,
+        w.talk,
+        actor=Actor(person_id=w.ana.id, give_way=give_way),
+        rerun=branch_session.Rerun(ids=ids, source=dm()),
     ),
     "branch_session.edit": lambda tx, w, ids: branch_session.edit(
         tx,
         w.talk,
         3,
         (TextPart(text="better"),),
-        person_id=w.ana.id,
+        actor=Actor(person_id=w.ana.id, give_way=give_way),
         rerun=branch_session.Rerun(ids=ids, source=dm()),
     ),
-    "branch_session.fork": lambda tx, w, ids: branch_session.fork(tx, ids, w.talk, person=w.ana, at=2),
+    "fork_session.fork_session": lambda tx, w, ids: fork_session(tx, ids, w.talk, person=w.ana, at=2),
     "cover_messages.cover": lambda tx, w, _ids: cover_messages.cover(
         tx, w.talk, replace(SUMMARY, last_seq=4), person_id=w.ana.id
     ),
     "cover_messages.cover_held": lambda tx, w, _ids: cover_messages.cover_held(
         tx,
-        w.running.lease,
+        w.running.held,
         replace(SUMMARY, last_seq=1, notes=("Likes tea.",)),
-        turn_id=w.running.turn_id,
         person_id=_owner_of(tx, w.running.lease.session_id),
     ),
     "cover_messages.uncover_last": lambda tx, w, _ids: cover_messages.uncover_last(
@@ -537,14 +512,18 @@ SCENARIOS: dict[str, Scenario] = {
         lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
         lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id, pinned=False),
     ),
-    "cut_session.pop_message": lambda tx, w, _ids: cut_session.pop_message(tx, w.talk, person_id=w.ana.id),
+    "cut_session.pop_message": lambda tx, w, _ids: cut_session.pop_message(
+        tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
+    ),
     "cut_session.clear_messages": lambda tx, w, _ids: cut_session.clear_messages(
-        tx, w.talk, person_id=w.ana.id
+        tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
     ),
     "change_session.rename": lambda tx, w, _ids: change_session.rename(tx, w.talk, "Tea", person_id=w.ana.id),
     "change_session.pin": lambda tx, w, _ids: change_session.pin(tx, w.talk, person_id=w.ana.id),
     "change_session.archive": lambda tx, w, _ids: change_session.archive(tx, w.talk, person_id=w.ana.id),
-    "change_session.delete": lambda tx, w, _ids: change_session.delete(tx, w.talk, person_id=w.ana.id),
+    "change_session.delete": lambda tx, w, _ids: change_session.delete(
+        tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
+    ),
     "change_session.restore": lambda tx, w, _ids: change_session.restore(
         tx, w.binned, person_id=_owner_of(tx, w.binned)
     ),
@@ -602,10 +581,8 @@ SCENARIOS: dict[str, Scenario] = {
     "manage_project.archive_project": lambda tx, w, _ids: manage_project.archive_project(
         tx, w.project_id, person_id=w.ana.id
     ),
-    "keep_blobs.keep_blob": lambda tx, w, _ids: keep_blobs.keep_blob(
-        tx, w.talk, BLOB._replace(hash="b" * 64)
-    ),
-    "keep_blobs.collect_blobs": _after(
+    "media.keep_blob": lambda tx, w, _ids: keep_blobs.keep_blob(tx, w.talk, BLOB._replace(hash="b" * 64)),
+    "media.collect_blobs": _after(
         lambda tx, w, _ids: keep_blobs.keep_blob(tx, w.talk, BLOB),
         lambda tx, _w, _ids: keep_blobs.collect_blobs(tx),
     ),
@@ -614,35 +591,44 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "purge_session.empty_bin": lambda tx, _w, _ids: purge_session.empty_bin(tx),
     "purge_session.prune": lambda tx, w, _ids: purge_session.prune(tx, person_id=w.ana.id),
-    "resume_session.start_new": lambda tx, w, ids: resume_session.start_new(tx, ids, _surface(w)),
-    "resume_session.resume": lambda tx, w, _ids: resume_session.resume(tx, _surface(w), w.old),
-    "resume_session.attach": lambda tx, w, _ids: resume_session.attach(tx, _other_surface(w), w.talk),
-    "resume_session.detach": lambda tx, w, ids: resume_session.detach(tx, ids, _surface(w)),
-    "program_session.enter_store": lambda tx, w, _ids: program_session.enter_store(tx, person_id=w.ana.id),
-    "program_session.create_session": lambda tx, w, ids: program_session.create_session(
-        tx, ids, source=LOCAL_CLI, person=w.ana, wishes=program_session.Wishes(title="Tea", project="new")
+    "switch_session.start_new": lambda tx, w, ids: switch_session.start_new(tx, ids, _surface(w)),
+    "switch_session.resume": lambda tx, w, _ids: switch_session.resume(tx, _surface(w), w.old),
+    "switch_session.attach": lambda tx, w, _ids: switch_session.attach(tx, _other_surface(w), w.talk),
+    "switch_session.detach": lambda tx, w, ids: switch_session.detach(tx, ids, _surface(w)),
+    "program_sessions.enter_store": lambda tx, w, _ids: program_sessions.enter_store(tx, person_id=w.ana.id),
+    "program_sessions.create_session": lambda tx, w, ids: program_sessions.create_session(
+        tx,
+        ids,
+        source=LOCAL_CLI,
+        person=w.ana,
+        wishes=program_sessions.SessionSettings(title="Tea", project="new"),
     ),
-    "program_session.ensure_session": lambda tx, w, ids: program_session.ensure_session(
-        tx, ids, source=dm("program"), person=w.ana
+    "program_sessions.ensure_session": lambda tx, w, ids: program_sessions.ensure_session(
+        tx, ids, source=dm("program"), person=w.ana, settings=Settings()
     ),
     "import_session.import_session": lambda tx, w, ids: import_session.import_session(
         tx, ids, ARCHIVE, owner=w.ana
     ),
     "cancel_item.cancel_item": _cancel,
-    "leave_place.leave_places": _leave,
-    "run_command.run_command": _command("/title Tea"),
+    "retire_address.retire_addresses": _leave,
 }
 
 PARTS: frozenset[str] = frozenset(
     {
-        # Steps of the transactions above, never run by themselves.
+        # Steps of the transactions above, which never run alone.
+        "media.purge",
+        "purge.hand_over",
+        "purge.purge",
+        "purge.require_purgeable",
+        "purge.tell_purged",
         "answer_question.answer_question",
+        "enter_session.enter_session",
         "begin_turn.take_seen",
         "change_session.move_to_bin",
         "close_steps.close_steps",
         "close_steps.close_unknown_steps",
-        "deliveries.holds_connector",
-        "deliveries.settle",
+        "accounts.holds_connector",
+        "claim_deliveries.settle",
         "fail_turn.find_rollback_point",
         "fail_turn.give_items_back",
         "fail_turn.give_up",
@@ -650,18 +636,19 @@ PARTS: frozenset[str] = frozenset(
         "finish_turn.count_unsaid",
         "finish_turn.end_items",
         "flush_session.give_way",
-        "hold_turn.hold_turn",
-        "idle_session.lock_idle",
-        "idle_session.require_idle",
-        "idle_session.require_owner",
-        "keep_blobs.keep_text",
+        "request_turn.request_turn",
+        "queue_delivery.queue_delivery",
+        "queue_delivery.queue_reply",
+        "turn_guard.hold_turn",
+        "session_guard.lock_idle",
+        "session_guard.require_idle",
+        "session_guard.require_owner",
+        "media.keep_text",
         "manage_access.require_owner",
         "manage_memory.get_of_chat",
         "pair_stranger.redeem",
-        "preview.end_previews",
-        "resume_session.list_audiences",
-        "run_command.show_help",
-        # The search index, which is disposable and has a writer and tests of its own.
+        "switch_session.list_audiences",
+        # The search index is disposable and has its own writer and tests.
         "index_messages.clear_index",
         "index_messages.index_step",
         "merge_segments.merge_is_due",

@@ -1,4 +1,4 @@
-"""A PostgreSQL server that can be crashed, and a line to it that can be cut at the worst moment."""
+"""A PostgreSQL server that a test can crash, and a connection to it that a test can cut at the worst moment."""
 
 import os
 import socket
@@ -12,35 +12,40 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from keryx.testing.postgres import find_programs
+from tests.leaks import outliving_the_test
 
 SOCKET = ".s.PGSQL.5432"
-Cut = Literal["before the server hears of it", "before its answer", "long before the server hears of it"]
+Cut = Literal["before the server receives it", "before its answer", "long before the server receives it"]
 LONG_SECONDS = 0.5
 
 
 def directory_of(url: str) -> Path:
-    """Where the server at this address keeps its socket."""
+    """Return the folder of the server's socket."""
     return Path(parse_qs(urlsplit(url).query)["host"][0])
 
 
 def pg_ctl(url: str, command: str, *options: str) -> None:
-    """Stop or start the private server at this address, as the user it runs as."""
+    """Stop or start the private server at this address, as the server's user.
+
+    The server belongs to a fixture, which stops it after the last test that needs it.
+    """
     data = directory_of(url) / "data"
     owner = data.stat()
     as_owner: dict[str, Any] = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
-    subprocess.run(
-        [str(find_programs() / "pg_ctl"), command, "--wait", "--pgdata", str(data), *options],
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=data.parent,
-        **(as_owner if os.geteuid() == 0 else {}),
-    )
+    with outliving_the_test():
+        subprocess.run(
+            [str(find_programs() / "pg_ctl"), command, "--wait", "--pgdata", str(data), *options],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=data.parent,
+            **(as_owner if os.geteuid() == 0 else {}),
+        )
 
 
 class Line:
-    """Forwards a unix socket to a server, until it is told to cut a connection at its next COMMIT."""
+    """Forwards a unix socket to a server, and cuts a connection at its next COMMIT on request."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._server = str(directory_of(url) / SOCKET)
@@ -57,22 +62,22 @@ class Line:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_next_commit(self, cut: Cut, *, and_die: bool = False) -> None:
-        """Let the next COMMIT lose its connection; with ``and_die``, the whole line is dead by then."""
+        """Cut the connection of the next COMMIT; with ``and_die``, cut all connections first."""
         self._dies_at_cut = and_die
         self._cut_at = cut
 
     def go_dead(self, *, but: frozenset[socket.socket] = frozenset()) -> None:
-        """Cut every connection, and every new one as soon as it is made."""
+        """Cut all connections, and refuse new ones."""
         self._dead.set()
         for end in self._open - but:
             _close(end)
 
     def revive(self) -> None:
-        """Let new connections through again."""
+        """Accept new connections again."""
         self._dead.clear()
 
     def close(self) -> None:
-        """Stop for good."""
+        """Close the line."""
         self.go_dead()
         _close(self._listener)
 
@@ -106,12 +111,12 @@ class Line:
                     if self._dies_at_cut:
                         self.go_dead(but=frozenset({source, target}))
                     self.cuts.release()
-                    if cut != "before the server hears of it":
+                    if cut != "before the server receives it":
                         source.shutdown(socket.SHUT_RDWR)
-                        if cut == "long before the server hears of it":
+                        if cut == "long before the server receives it":
                             time.sleep(LONG_SECONDS)
                         target.sendall(data)
-                        # The answer finds no reader, and the other direction may have closed both ends already.
+                        # The answer has no reader, and the other direction may have closed both ends already.
                         target.shutdown(socket.SHUT_WR)
                     break
                 target.sendall(data)
@@ -123,7 +128,7 @@ class Line:
 
 @contextmanager
 def line_to(url: str, folder: Path) -> Iterator[Line]:
-    """A line to the server at ``url``, with its own socket in ``folder``, whose path must be short."""
+    """Yield a line to the server at ``url``, with its own socket in ``folder``, whose path must be short."""
     line = Line(url, folder)
     try:
         yield line

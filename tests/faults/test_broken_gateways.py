@@ -1,4 +1,4 @@
-"""Gateways broken on purpose: the simulator must catch each of them, or it is the simulator that is broken."""
+"""Gateways broken on purpose: the simulator must catch each of them."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -9,35 +9,38 @@ from itertools import count
 import pytest
 
 from keryx.cli.torture import simulate
-from keryx.domain.inbox import Inbound
-from keryx.domain.lease import Lease
-from keryx.domain.outbox import DeliveryKind
-from keryx.domain.route import Address
-from keryx.domain.turn import TurnId
-from keryx.gateway import dispatch, hold, intake, limits, stage, supervisor
-from keryx.gateway.desk import Desk
+from keryx.core.conversations.tables.sessions import SessionRecord
+from keryx.core.conversations.transactions import branch_session
+from keryx.core.deliveries.rules.delivery import DeliveryKind
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.views.reply_addresses import reply_addresses
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.rules.lease import TurnLease
+from keryx.core.turns.tables import turns
+from keryx.core.turns.transactions import close_steps, finish_turn
+from keryx.gateway import deliveries, gateway, intake
+from keryx.gateway.runtime import connector_lease as hold
+from keryx.gateway.runtime import rate_limits as limits
+from keryx.gateway.runtime.runtime import Runtime
+from keryx.gateway.turns import stage
 from keryx.platforms.adapter import Adapter, Malformed
 from keryx.store.database import Tx
 from keryx.store.statements import load
-from keryx.store.tables import turns
-from keryx.store.tables.sessions import SessionRecord
 from keryx.testing.simulator.crashes import MessagesWay, crash_everywhere
+from keryx.testing.simulator.fault_plan import How
 from keryx.testing.simulator.history import run_histories
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import How
-from keryx.transactions import branch_session, close_steps, finish_turn
-from keryx.transactions.where_said import where_said
 from tests.conformance.stage import statement
 
 SEEDS = range(300)
 
 Broken = Callable[[], AbstractContextManager[object]]
 Hunt = Callable[[], Iterator[list[str]]]
-"""Yields the breaches of one run after the other."""
+"""Yields the breaches of each run."""
 
 
 def sql(name: str, right: str, wrong: str) -> Broken:
-    """A statement that says something else."""
+    """Return a patch that changes a statement."""
 
     def broken() -> AbstractContextManager[object]:
         text = load("sqlite")[name].sql
@@ -55,7 +58,7 @@ def patched(module: object, name: str, instead: object) -> Iterator[None]:
 
 
 def together(*all_broken: Broken) -> Broken:
-    """Several at once, where one alone is caught by another guard."""
+    """Return several patches as one, for faults that another guard would catch."""
 
     @contextmanager
     def broken() -> Iterator[None]:
@@ -69,36 +72,36 @@ def together(*all_broken: Broken) -> Broken:
 
 @contextmanager
 def without_hold_turn() -> Iterator[None]:
-    """Turns whose lease nobody looks at."""
+    """Disable the check of the turn's lease."""
 
-    def trust(tx: Tx, lease: Lease, *, turn_id: TurnId) -> turns.Turn:
-        return turns.get_turn(tx, turn_id)
+    def trust(tx: Tx, held: TurnLease) -> turns.Turn:
+        return turns.get_turn(tx, held.turn_id)
 
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
-            if name.startswith("keryx.transactions.") and hasattr(module, "hold_turn"):
+            if name.startswith("keryx.core.") and hasattr(module, "hold_turn"):
                 patch.setattr(module, "hold_turn", trust)
         yield
 
 
-async def acknowledge_first(desk: Desk, adapter: Adapter, **_: object) -> None:
+async def acknowledge_first(runtime: Runtime, adapter: Adapter, **_: object) -> None:
     async for update in adapter.receive():
         await adapter.acknowledge(update)
-        await intake.accept_update(desk, adapter, update)
+        await intake.accept_update(runtime, adapter, update)
 
 
-async def take_everything_for_new(desk: Desk, adapter: Adapter, **_: object) -> None:
+async def take_everything_for_new(runtime: Runtime, adapter: Adapter, **_: object) -> None:
     numbers = count()
     async for update in adapter.receive():
         new: Inbound | Malformed = replace(update, ref=f"{update.ref}-{next(numbers)}")
-        await intake.accept_update(desk, adapter, new)
+        await intake.accept_update(runtime, adapter, new)
         await adapter.acknowledge(update)
 
 
 def only_where_asked(
     tx: Tx, turn: turns.Turn, *, to: Sequence[Address] | None = None
 ) -> dict[Address, DeliveryKind]:
-    return dict(list(where_said(tx, turn, to=to).items())[:1])
+    return dict(list(reply_addresses(tx, turn, to=to).items())[:1])
 
 
 def no_branch(_tx: Tx, session: SessionRecord, *_: object, **__: object) -> branch_session.Branched:
@@ -122,25 +125,25 @@ def crashes(how: How, *, gateways: int, short: bool = False) -> Callable[[], Ite
 
 BROKEN: dict[str, tuple[Broken, Hunt]] = {
     "acknowledged before it is stored": (
-        lambda: patched(supervisor, "take_in", acknowledge_first),
+        lambda: patched(gateway, "take_in", acknowledge_first),
         crashes("kill", gateways=1),
     ),
-    "a redelivery taken for something new": (
-        lambda: patched(supervisor, "take_in", take_everything_for_new),
+    "a redelivery taken for a new message": (
+        lambda: patched(gateway, "take_in", take_everything_for_new),
         histories,
     ),
     "no fencing": (
         together(
             without_hold_turn,
-            sql("sessions.append_held", "lease_holder = :holder AND", "1 = 1 OR :holder = '' AND"),
+            sql("sessions.append", "ELSE lease_holder = :holder AND", "ELSE 1 = 1 OR :holder = '' AND"),
         ),
         crashes("freeze", gateways=2, short=True),
     ),
-    "an account nobody is unsure of": (
-        lambda: patched(hold.Hold, "is_sure", lambda _: True),
+    "a connector lease that always counts as held": (
+        lambda: patched(hold.HeldConnector, "is_sure", lambda _: True),
         crashes("freeze", gateways=2, short=True),
     ),
-    "an unmarked resend": (lambda: patched(dispatch, "_marked", lambda piece: piece), histories),
+    "an unmarked resend": (lambda: patched(deliveries, "_marked", lambda piece: piece), histories),
     "a once call that runs again after a crash": (
         together(
             lambda: patched(close_steps, "after_crash", lambda *_, **__: "rerun"),
@@ -148,11 +151,11 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         ),
         crashes("kill", gateways=1),
     ),
-    "a lost turn nobody takes up": (
+    "a lost turn that is never recovered": (
         sql("turns.list_orphans", "t.state = 'running'", "t.state = 'asleep'"),
         crashes("kill", gateways=1),
     ),
-    "a lost delivery nobody takes up": (
+    "a lost delivery that is never recovered": (
         sql("outbox.list_stuck", "o.state = 'sending'", "o.state = 'asleep'"),
         crashes("kill", gateways=1),
     ),
@@ -162,18 +165,18 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
     ),
     "everything to one chat": (sql("outbox.add", ":account, :chat_id,", ":account, 'ana',"), histories),
     "an attached surface left out": (
-        lambda: patched(finish_turn, "where_said", only_where_asked),
+        lambda: patched(finish_turn, "reply_addresses", only_where_asked),
         histories,
     ),
-    "a copy nobody sends": (
+    "a copy that is never sent": (
         sql("outbox.list_due", "o.state = 'ready' AND", "o.state = 'ready' AND o.kind <> 'copy' AND"),
         histories,
     ),
-    "a tool that asks nobody": (
+    "a tool without its approval": (
         lambda: patched(stage.TurnStage, "_effect", lambda *_: "once"),
         histories,
     ),
-    "a no that counts as yes": (
+    "a denial that counts as an approval": (
         sql("approvals.decide", "SET state = :state", "SET state = REPLACE(:state, 'denied', 'approved')"),
         histories,
     ),
@@ -182,11 +185,11 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         sql("outbox.list_due", "a.probe_at > :now", "a.probe_at > :now + a.probe_at"),
         histories,
     ),
-    "a dead chat that holds up others": (
+    "a dead chat that delays others": (
         sql("outbox.list_due", "a.address = o.address", "a.platform = o.platform"),
         histories,
     ),
-    "a limit nobody heeds": (lambda: patched(limits.Limits, "left", lambda *_, **__: 0), histories),
+    "an ignored rate limit": (lambda: patched(limits.RateLimits, "left", lambda *_, **__: 0), histories),
     "no order at an address": (sql("outbox.list_due", "e.id < o.id", "e.id < o.id - 1000"), histories),
 }
 
@@ -195,10 +198,10 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
 def test_a_broken_gateway_is_caught(name: str) -> None:
     broken, hunt = BROKEN[name]
     with broken():
-        assert any(hunt()), "nobody noticed"
+        assert any(hunt()), "no breach was found"
 
 
-def test_torture_names_the_seed_of_a_history_that_broke(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_simulator_names_the_seed_of_a_broken_history(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate(0, 2)
     with BROKEN["everything to one chat"][0]():
         assert not simulate(0, 2)

@@ -1,4 +1,4 @@
-"""A crash before each statement of every transaction leaves nothing of it, and running it again does it all."""
+"""A crash before any statement of a transaction leaves no trace of it, and a second run completes it."""
 
 import importlib
 import inspect
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import keryx.core
 import keryx.store
-import keryx.transactions
+from keryx.core.conversations.transactions.command_context import CommandContext
 from keryx.ids import Ids
 from keryx.store.database import Row, Tx
 from keryx.store.opening import open_database
@@ -27,12 +28,12 @@ DIGESTS = " UNION ALL ".join(
     f"SELECT '{table}', md5(COALESCE(string_agg(CAST(x AS TEXT), ',' ORDER BY CAST(x AS TEXT)), '')) FROM {table} x"
     for table in TABLES
 )
-QUIET = {"program_session.enter_store", "renew_turn.renew_turn"}
-"""What changes nothing in this world, on a clock that stands still: everything is as it asks for."""
+QUIET = {"program_sessions.enter_store", "renew_turn.renew_turn"}
+"""Transactions that change nothing in this world while the clock stands still."""
 
 
 class Trial:
-    """A world, and the store it is in, which dies when told to."""
+    """A world in a store that dies on request."""
 
     def __init__(self, stage: Stage, world: World, faults: FaultHook) -> None:
         self.stage = stage
@@ -40,7 +41,7 @@ class Trial:
         self.faults = faults
 
     async def crash_everywhere(self, scenario: Scenario) -> object:
-        """Die before each statement, then see that a run does what it would have done at first; return that."""
+        """Die before each statement, then check that a run has the original outcome; return the outcome."""
         expected, statements = await self._rehearse(scenario)
         before = await self.everything()
         for number in range(1, len(statements) + 1):
@@ -50,15 +51,15 @@ class Trial:
             self.faults.disarm()
             if self.stage.database.dialect == "sqlite":
                 assert await self.everything() == before, (
-                    f"something is left of a crash before {statements[number - 1]}"
+                    f"a crash before {statements[number - 1]} left a change"
                 )
-        # On PostgreSQL once for all crashes: to add up every table takes longer than everything else here.
-        assert await self.everything() == before, f"something is left of a crash before one of {statements}"
+        # On PostgreSQL once for all crashes: the digests of all tables take longer than the rest of the test.
+        assert await self.everything() == before, f"a crash before one of {statements} left a change"
         assert (await self._rehearse(scenario))[0] == expected
         return expected
 
     async def run(self, scenario: Scenario) -> object:
-        """Run it for good."""
+        """Run the scenario and commit."""
         outcome = await self._run(scenario)
         await self.stage.check()
         return outcome
@@ -67,7 +68,7 @@ class Trial:
         return await self.stage.database.write(lambda tx: scenario(tx, self.world, Ids(seed=3)))
 
     async def _rehearse(self, scenario: Scenario) -> tuple[object, list[str]]:
-        """Run it to its end, then die instead of committing."""
+        """Run the scenario to its end, then die instead of committing; return the outcome and the statements."""
         outcomes: list[object] = []
 
         def rehearse(tx: Tx) -> None:
@@ -80,14 +81,14 @@ class Trial:
         return without_ids(outcomes[0]), self.faults.disarm()
 
     async def everything(self) -> list[list[Row]]:
-        """Return every row there is, or on PostgreSQL, in one round trip, what every table adds up to."""
+        """Return all rows, or on PostgreSQL, in one round trip, a digest of each table."""
         if self.stage.database.dialect == "postgres":
             return [await self.stage.rows(DIGESTS)]
         return await self.stage.rows_of(*(f"SELECT * FROM {table}" for table in TABLES))
 
 
 def without_ids(outcome: object) -> str:
-    """Show an outcome without the numbers that a sequence gives out only once."""
+    """Return an outcome as text, without the numbers that a sequence issues only once."""
     if type(outcome) is int:
         return "a number"
     return re.sub(r"(\w*(?:id|ids|deliveries|_no|seq|queued)=)\(?[\d, ]+\)?", r"\1…", repr(outcome))
@@ -95,7 +96,7 @@ def without_ids(outcome: object) -> str:
 
 @pytest.fixture(scope="module")
 async def world_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, World, FakeClock, Stage]:
-    """A closed SQLite store with the world in it."""
+    """Return a closed SQLite store that contains the world."""
     path = tmp_path_factory.mktemp("world") / "keryx.db"
     clock = FakeClock()
     stage = Stage(database=open_database(path, clock=clock), clock=clock)
@@ -105,7 +106,7 @@ async def world_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Wo
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_a_crash_anywhere_in_a_transaction_leaves_nothing_of_it_on_sqlite(
+async def test_a_crash_inside_a_transaction_leaves_no_trace_on_sqlite(
     name: str, world_file: tuple[Path, World, FakeClock, Stage], tmp_path: Path
 ) -> None:
     path, world, clock, _ = world_file
@@ -123,7 +124,7 @@ async def test_a_crash_anywhere_in_a_transaction_leaves_nothing_of_it_on_sqlite(
     await database.close()
 
 
-async def test_a_crash_anywhere_in_a_transaction_leaves_nothing_of_it_on_postgres(
+async def test_a_crash_inside_a_transaction_leaves_no_trace_on_postgres(
     postgres_url: str, clock: FakeClock
 ) -> None:
     faults = FaultHook()
@@ -137,13 +138,18 @@ async def test_a_crash_anywhere_in_a_transaction_leaves_nothing_of_it_on_postgre
 
 def test_every_transaction_has_a_scenario() -> None:
     found = set()
-    for module_info in pkgutil.iter_modules(keryx.transactions.__path__):
-        module = importlib.import_module(f"keryx.transactions.{module_info.name}")
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            first = next(iter(inspect.signature(function).parameters.values()), None)
-            is_own = function.__module__ == module.__name__ and not name.startswith("_")
-            if is_own and first is not None and first.annotation is Tx:
-                found.add(f"{module_info.name}.{name}")
+    for found_module in pkgutil.walk_packages(keryx.core.__path__, "keryx.core."):
+        subject, _, rest = found_module.name.removeprefix("keryx.core.").partition(".")
+        layer, _, name = rest.partition(".")
+        if layer != "transactions":
+            continue
+        module = importlib.import_module(found_module.name)
+        for function_name, function in inspect.getmembers(module, inspect.isfunction):
+            annotations = [each.annotation for each in inspect.signature(function).parameters.values()]
+            is_own = function.__module__ == module.__name__ and not function_name.startswith("_")
+            # Handlers of commands run inside accept_message.
+            if is_own and annotations[:1] == [Tx] and CommandContext not in annotations[:2]:
+                found.add(f"{name or subject}.{function_name}")
     tried = {name.partition(":")[0] for name in SCENARIOS}
     assert found == tried | PARTS
     assert not tried & PARTS

@@ -1,4 +1,4 @@
-"""The whole gateway, killed, frozen or failing at every point of a message's way: nothing lost, nothing doubled."""
+"""A gateway killed, frozen or failing at every point of a message's way loses and doubles nothing."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.testing.simulator.world import HOWS
+from keryx.testing.simulator.fault_plan import HOWS
 
 ROOT = Path(__file__).parents[2]
 CHUNK = 500
@@ -22,7 +22,7 @@ def test_every_crash_point_in_memory(way: str, how: str) -> None:
     play("crashes", way, how)
 
 
-# Whom another one overtakes must be frozen beside it; who dies or fails is started again.
+# A frozen gateway needs another one that takes over; a killed or failed gateway is restarted.
 @pytest.mark.parametrize(
     ("way", "how"),
     [
@@ -47,7 +47,7 @@ def test_random_histories_on_postgres(first: int, postgres_url: str) -> None:
 
 
 def play(*arguments: str) -> None:
-    """Play it in a process of its own, where nothing measures coverage and slows it down."""
+    """Run the simulator in its own process, without the slow coverage measurement."""
     ran = subprocess.run(
         [sys.executable, "-m", "keryx.testing.simulator", *arguments],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},

@@ -1,4 +1,4 @@
-"""Processes killed before every statement on a message's way: after a restart it is answered, once."""
+"""Processes killed before any statement on a message's way: after a restart the message is answered once."""
 
 import os
 import subprocess
@@ -20,4 +20,4 @@ def test_a_message_is_answered_once_wherever_the_process_is_killed(tmp_path: Pat
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert int(ran.stdout) >= STATEMENTS_MIN, "the whole way has more statements than this"
+    assert int(ran.stdout) >= STATEMENTS_MIN, "the whole way must have more statements"

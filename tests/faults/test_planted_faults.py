@@ -1,4 +1,4 @@
-"""Deliberately broken variants: each must be caught, or it is the suite that is broken."""
+"""Deliberately broken variants: the suite must catch each of them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from keryx.domain.message import text_message
-from keryx.domain.outbox import Unknown
-from keryx.domain.session_key import ScopeSettings
+from keryx.core.accounts.transactions import take_connector
+from keryx.core.conversations.rules.message import text_message
+from keryx.core.conversations.rules.session_key import ScopeSettings
+from keryx.core.conversations.transactions.append_message import append_held
+from keryx.core.deliveries.rules.delivery import Unknown
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries, record_delivery
+from keryx.core.turns.transactions.accept_message import Duplicate
+from keryx.core.turns.transactions.record_step import record_calls, start_call
 from keryx.errors import KeryxError, LeaseLost
 from keryx.store.opening import open_database
 from keryx.store.statements import load
 from keryx.testing.builders import call_message, dm
 from keryx.testing.clock import FakeClock
-from keryx.transactions.accept_message import Duplicate
-from keryx.transactions.append_message import append_held
-from keryx.transactions.deliveries import claim_deliveries, record_delivery, take_connector
-from keryx.transactions.record_step import record_calls, start_call
 from tests.conformance.stage import Stage, statement
 
 Story = Callable[[Stage], Awaitable[None]]
@@ -43,7 +44,7 @@ async def a_late_holder(stage: Stage) -> None:
     await stage.begin(holder="same")
     message = text_message("assistant", "late")
     with pytest.raises(LeaseLost):
-        await stage.do(lambda tx: append_held(tx, late.lease, message, turn_id=late.turn_id))
+        await stage.do(lambda tx: append_held(tx, late.held, message))
     with pytest.raises(LeaseLost):
         await stage.finish(late, "late")
 
@@ -52,11 +53,9 @@ async def a_crash(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     message = call_message(("c", "once"))
-    await stage.do(
-        lambda tx: record_calls(tx, begun.lease, turn_id=begun.turn_id, message=message, ids=stage.ids)
-    )
+    await stage.do(lambda tx: record_calls(tx, begun.held, message=message, ids=stage.ids))
     for _ in range(2):
-        await stage.do(lambda tx: start_call(tx, begun.lease, turn_id=begun.turn_id, call_id="c"))
+        await stage.do(lambda tx: start_call(tx, begun.held, call_id="c"))
     await stage.lose_holder()
     await stage.recover()
     await stage.finish(await stage.begin(), "1")
@@ -84,17 +83,17 @@ async def a_lost_receipt(stage: Stage) -> None:
 
 STORIES: tuple[Story, ...] = (an_exchange, a_redelivery, a_late_holder, a_crash, two_people, a_lost_receipt)
 
-FENCE = """  AND lease_holder = :holder AND lease_epoch = :epoch
-  AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
+FENCE = """ELSE lease_holder = :holder AND lease_epoch = :epoch
+          AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
 """
-# What is broken, the story that must show it, and the texts replaced in statements.
+# For each fault: the story that must catch it, and the replaced texts in statements.
 FAULTS: dict[str, tuple[Story, dict[str, tuple[str, str]]]] = {
     "no fencing of appends": (
         a_late_holder,
         {
-            "sessions.append_held": (
+            "sessions.append": (
                 FENCE,
-                "  AND (:holder = :holder OR :epoch = :lease_now OR :boot_id = '')\n",
+                "ELSE (:holder = :holder OR :epoch = :lease_now OR :boot_id = '')\n",
             )
         },
     ),
@@ -109,12 +108,12 @@ FAULTS: dict[str, tuple[Story, dict[str, tuple[str, str]]]] = {
     ),
     "a counter not updated": (
         an_exchange,
-        {"sessions.append_held": ("message_count = message_count + 1", "message_count = message_count")},
+        {"sessions.append": ("message_count = message_count + 1", "message_count = message_count")},
     ),
     "tokens not added up": (
         a_crash,
         {
-            "sessions.append_held": (
+            "sessions.append": (
                 "input_tokens = input_tokens + :input_tokens",
                 "input_tokens = :input_tokens * 0",
             )
@@ -140,12 +139,12 @@ FAULTS: dict[str, tuple[Story, dict[str, tuple[str, str]]]] = {
         an_exchange,
         {"leases.release": ("lease_expires_at = 0", "lease_expires_at = lease_expires_at")},
     ),
-    "a message said twice after a crash": (
+    "a message stored twice after a crash": (
         a_crash,
         {"inbox.give_back": ("seq = CAST(:seq AS BIGINT)", "seq = NULLIF(:seq, :seq)")},
     ),
     "a once call started again": (a_crash, {"turns.start_step": ("starts = 0 OR", "starts >= 0 OR")}),
-    "a turn nobody takes up": (
+    "a turn that is never recovered": (
         a_crash,
         {"turns.list_orphans": ("t.state = 'running'", "t.state = 'asleep'")},
     ),
@@ -153,7 +152,7 @@ FAULTS: dict[str, tuple[Story, dict[str, tuple[str, str]]]] = {
         a_crash,
         {"turns.end_step": ("state = :state", "state = NULLIF(state, :state)")},
     ),
-    "people who hear everything": (
+    "people who receive all facts": (
         two_people,
         {"people.find_member": ("person_id = :person_id AND", "person_id >= 0 * :person_id AND")},
     ),
@@ -190,5 +189,5 @@ async def test_a_planted_fault_is_caught(name: str, stage: Stage) -> None:
             await story(stage)
 
 
-def test_the_stories_are_all_used() -> None:
+def test_every_story_is_used() -> None:
     assert {story for story, _ in FAULTS.values()} == set(STORIES)

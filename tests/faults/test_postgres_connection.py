@@ -1,4 +1,4 @@
-"""A connection that dies, a commit without an answer, a server that crashes: each function takes effect once."""
+"""With a dead connection, a commit without an answer or a crashed server, each function takes effect once."""
 
 import asyncio
 import tempfile
@@ -10,13 +10,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from keryx.domain.event import START
-from keryx.domain.session import SessionId
+from keryx.core.conversations.rules.event import START
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.tables import feed
+from keryx.core.people.tables import people
 from keryx.errors import StoreError, StoreUnavailable
 from keryx.ids import Ids
-from keryx.store.database import Contended, ReadTx, Tx
-from keryx.store.postgres import PostgresDatabase, PostgresTx
-from keryx.store.tables import feed, people
+from keryx.store.database import RaceLost, ReadTx, Tx
+from keryx.store.postgres import PostgresDatabase
+from keryx.store.postgres_tx import PostgresTx
 from keryx.testing.postgres import PrivateServer
 from tests.conformance.talk import Talk
 from tests.faults.server import Cut, Line, line_to, pg_ctl
@@ -37,7 +39,7 @@ async def database(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """A folder whose path leaves room for a socket's name."""
+    """Return a folder with a short path, which leaves room for a socket's name."""
     with tempfile.TemporaryDirectory(prefix="keryx-", dir="/tmp") as folder:
         yield Path(folder)
 
@@ -50,7 +52,7 @@ def line(postgres_url: str, short_folder: Path) -> Iterator[Line]:
 
 @pytest.fixture
 async def far(line: Line) -> AsyncIterator[PostgresDatabase]:
-    """The store at the other end of a line that can be cut."""
+    """Return a store behind a line that a test can cut."""
     database = PostgresDatabase.open(line.url, patience_seconds=PATIENCE_SECONDS)
     yield database
     await database.close()
@@ -65,7 +67,7 @@ def names(tx: ReadTx) -> list[str]:
     return [row[1] for row in rows if row]
 
 
-def kill_whoever_is_in_a_transaction(url: str) -> None:
+def kill_backends_in_a_transaction(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -84,12 +86,12 @@ def kill_once(postgres_url: str) -> Callable[[], None]:
 
     def kill() -> None:
         if next(calls) == 1:
-            kill_whoever_is_in_a_transaction(postgres_url)
+            kill_backends_in_a_transaction(postgres_url)
 
     return kill
 
 
-async def test_a_connection_lost_before_commit_runs_the_whole_function_again(
+async def test_a_connection_lost_before_commit_reruns_the_whole_function(
     database: PostgresDatabase, kill_once: Callable[[], None]
 ) -> None:
     runs = count(1)
@@ -107,7 +109,7 @@ async def test_a_connection_lost_before_commit_runs_the_whole_function_again(
     assert await database.read(names) == ["first", "second"]
 
 
-async def test_a_connection_lost_right_before_commit_runs_the_whole_function_again(
+async def test_a_connection_lost_right_before_commit_reruns_the_whole_function(
     database: PostgresDatabase, kill_once: Callable[[], None]
 ) -> None:
     def work(tx: Tx) -> None:
@@ -118,7 +120,7 @@ async def test_a_connection_lost_right_before_commit_runs_the_whole_function_aga
     assert await database.read(names) == ["once"]
 
 
-async def test_an_error_of_ours_on_a_dead_connection_still_comes_through(
+async def test_the_function_s_own_error_on_a_dead_connection_is_raised(
     database: PostgresDatabase, kill_once: Callable[[], None]
 ) -> None:
     def work(tx: Tx) -> None:
@@ -131,10 +133,10 @@ async def test_an_error_of_ours_on_a_dead_connection_still_comes_through(
     assert await database.read(names) == []
 
 
-async def test_what_is_prepared_outlives_an_error_of_ours_and_no_complaint_of_the_server(
+async def test_prepared_statements_survive_the_function_s_error_but_not_a_server_error(
     database: PostgresDatabase,
 ) -> None:
-    # Whoever looks for news has a connection now and then, so there may be two, and they take turns.
+    # The watcher for commits uses a connection now and then, so there may be two that take turns.
     used: list[int] = []
 
     def count_prepared(tx: ReadTx) -> tuple[int, int]:
@@ -168,13 +170,13 @@ async def test_what_is_prepared_outlives_an_error_of_ours_and_no_complaint_of_th
     with pytest.raises(PlantedFault):
         await database.write(fail)
     assert await prepared_there()
-    # It may have complained because of what is prepared: a table that is another than it was.
+    # The cause of the error may be a prepared statement, if a table has changed.
     with pytest.raises(StoreError):
         await database.write(complain)
     assert await prepared_there() == 0
 
 
-async def test_a_read_whose_connection_dies_at_its_end_has_read_all_the_same(
+async def test_a_read_whose_connection_dies_at_its_end_returns_its_result(
     database: PostgresDatabase, kill_once: Callable[[], None]
 ) -> None:
     await database.write(lambda tx: add(tx, "there"))
@@ -192,11 +194,11 @@ async def test_a_read_whose_connection_dies_at_its_end_has_read_all_the_same(
     ("cut", "expected_runs"),
     [
         ("before its answer", 1),
-        ("before the server hears of it", 2),
-        ("long before the server hears of it", 1),
+        ("before the server receives it", 2),
+        ("long before the server receives it", 1),
     ],
 )
-async def test_the_server_decides_what_became_of_a_commit_without_an_answer(
+async def test_the_server_decides_the_outcome_of_a_commit_without_an_answer(
     line: Line, far: PostgresDatabase, cut: Cut, expected_runs: int
 ) -> None:
     await far.write(lambda tx: add(tx, "before"))
@@ -216,7 +218,7 @@ async def test_the_server_decides_what_became_of_a_commit_without_an_answer(
     assert await far.read(lambda tx: people.get_person(tx, person_id).name) == "once"
 
 
-async def test_a_commit_whose_outcome_nobody_tells_is_not_called_a_failure(
+async def test_a_commit_with_an_unknown_outcome_is_not_reported_as_a_failure(
     line: Line, postgres_url: str
 ) -> None:
     far = PostgresDatabase.open(line.url, patience_seconds=1)
@@ -237,7 +239,7 @@ async def test_a_server_that_stays_away_is_unavailable_and_nothing_is_written(
     with pytest.raises(StoreUnavailable, match="does not answer; nothing was written"):
         await far.write(lambda tx: add(tx, "never"))
     line.revive()
-    # The pool tries again at growing intervals.
+    # The pool retries at growing intervals.
     for _ in range(PATIENCE_SECONDS):
         try:
             await far.write(lambda tx: add(tx, "later"))
@@ -248,7 +250,7 @@ async def test_a_server_that_stays_away_is_unavailable_and_nothing_is_written(
     await far.close()
 
 
-async def test_whoever_waits_for_news_gets_them_after_the_server_was_away(
+async def test_a_waiter_notices_commits_after_the_server_was_away(
     line: Line, far: PostgresDatabase, postgres_url: str, ids: Ids
 ) -> None:
     talk = await Talk.begin(far, ids)
@@ -267,7 +269,7 @@ async def test_whoever_waits_for_news_gets_them_after_the_server_was_away(
     await near.close()
 
 
-async def test_a_deadlock_is_resolved_by_running_one_of_the_two_again(database: PostgresDatabase) -> None:
+async def test_a_deadlock_is_resolved_by_rerunning_one_of_the_two(database: PostgresDatabase) -> None:
     one, two = [await database.write(lambda tx: add(tx, "x")) for _ in range(2)]
     both = threading.Barrier(2)
     runs = count(1)
@@ -282,21 +284,21 @@ async def test_a_deadlock_is_resolved_by_running_one_of_the_two_again(database: 
         return work
 
     await asyncio.gather(database.write(lock(one, two)), database.write(lock(two, one)))
-    assert next(runs) >= 4  # two runs, one of them again, which may lose to the other once more
+    assert next(runs) >= 4  # two runs and one rerun, which may lose again
     rows = await database.write(
         lambda tx: [tx.row("people.next_feed_no", person_id=person_id) for person_id in (one, two)]
     )
     assert rows == [(3,), (3,)]
 
 
-async def test_a_lost_race_is_run_again_and_given_up_in_the_end(database: PostgresDatabase) -> None:
+async def test_a_lost_race_is_retried_and_finally_given_up(database: PostgresDatabase) -> None:
     runs = count(1)
 
     def lose(times: int) -> Callable[[Tx], None]:
         def work(tx: Tx) -> None:
             add(tx, "won")
             if next(runs) <= times:
-                raise Contended
+                raise RaceLost
 
         return work
 
@@ -307,7 +309,7 @@ async def test_a_lost_race_is_run_again_and_given_up_in_the_end(database: Postgr
     assert await database.read(names) == ["won"]
 
 
-async def test_an_overlooked_error_of_the_database_is_not_called_a_success(
+async def test_a_swallowed_database_error_is_not_reported_as_a_success(
     database: PostgresDatabase,
 ) -> None:
     def careless(tx: Tx) -> None:
@@ -322,7 +324,7 @@ async def test_an_overlooked_error_of_the_database_is_not_called_a_success(
 
 @pytest.fixture(scope="module")
 def honest_server() -> Iterator[PrivateServer]:
-    """A server that keeps its promises in a crash, and writes nothing to disk before it must."""
+    """Yield a server that is durable in a crash, and writes to disk as late as possible."""
     with PrivateServer(durable=True, settings={"wal_writer_delay": "10s"}) as server:
         yield server
 
@@ -358,20 +360,20 @@ async def test_a_crash_of_the_server_under_load_loses_no_acknowledged_message(
     await database.close()
 
 
-async def test_a_number_given_again_to_a_transaction_without_facts_leaves_the_outcome_open(
+async def test_a_reused_transaction_id_without_facts_leaves_the_outcome_open(
     honest_server: PrivateServer, short_folder: Path
 ) -> None:
     for _ in range(10):
         with tempfile.TemporaryDirectory(dir=short_folder) as folder:
-            if await _number_was_given_again(honest_server.create_database(), Path(folder)):
+            if await _id_was_reused(honest_server.create_database(), Path(folder)):
                 return
-    pytest.fail("The server never gave a lost number again.")
+    pytest.fail("The server never reused a lost transaction id.")
 
 
-async def _number_was_given_again(url: str, folder: Path) -> bool:
-    """Lose a transaction in a crash, let another follow, and check what its writer is told.
+async def _id_was_reused(url: str, folder: Path) -> bool:
+    """Lose a transaction in a crash, run another one, and check the outcome for the first one's writer.
 
-    Where the server's own work took the lost number to disk before the crash, no other gets it.
+    If the server's own work wrote the lost transaction id to disk before the crash, the id is not reused.
     """
     numbers: list[str] = []
 
@@ -385,7 +387,7 @@ async def _number_was_given_again(url: str, folder: Path) -> bool:
     with line_to(url, folder) as line:
         far = PostgresDatabase.open(line.url)
         await far.write(lambda tx: add(tx, "before"))
-        line.cut_next_commit("before the server hears of it", and_die=True)
+        line.cut_next_commit("before the server receives it", and_die=True)
         writing = asyncio.create_task(far.write(work))
         assert await asyncio.to_thread(line.cuts.acquire, timeout=PATIENCE_SECONDS)
         await asyncio.to_thread(pg_ctl, url, "restart", "--mode", "immediate")
@@ -393,20 +395,20 @@ async def _number_was_given_again(url: str, folder: Path) -> bool:
             connection.execute("UPDATE people SET name = 'after'")
             fate = connection.execute("SELECT pg_xact_status(CAST(%s AS xid8))", numbers).fetchone()
         line.revive()
-        given_again = fate == ("committed",)
-        if given_again:
+        was_reused = fate == ("committed",)
+        if was_reused:
             with pytest.raises(StoreUnavailable, match=r"not known: the server crashed"):
                 await writing
         else:
             await writing
-        assert await far.read(names) == (["after"] if given_again else ["after", "lost at first"])
+        assert await far.read(names) == (["after"] if was_reused else ["after", "lost at first"])
         await far.close()
-    return given_again
+    return was_reused
 
 
-@pytest.mark.parametrize("number_given_again", [False, True])
-async def test_a_transaction_lost_in_a_crash_is_not_mistaken_for_another_of_its_number(
-    honest_server: PrivateServer, short_folder: Path, *, number_given_again: bool
+@pytest.mark.parametrize("id_was_reused", [False, True])
+async def test_a_transaction_lost_in_a_crash_is_not_mistaken_for_another_with_its_id(
+    honest_server: PrivateServer, short_folder: Path, *, id_was_reused: bool
 ) -> None:
     url = honest_server.create_database()
     with line_to(url, short_folder) as line:
@@ -421,23 +423,23 @@ async def test_a_transaction_lost_in_a_crash_is_not_mistaken_for_another_of_its_
             numbers.append(row[0])
             return int(row[0])
 
-        line.cut_next_commit("before the server hears of it", and_die=True)
+        line.cut_next_commit("before the server receives it", and_die=True)
         writing = asyncio.create_task(far.write(work))
         assert await asyncio.to_thread(line.cuts.acquire, timeout=PATIENCE_SECONDS)
         await asyncio.to_thread(pg_ctl, url, "restart", "--mode", "immediate")
-        if number_given_again:
-            _take_the_next_number(url, person_id)
+        if id_was_reused:
+            _take_the_next_id(url, person_id)
         line.revive()
         result = await writing
         assert len(numbers) == 2
         facts = await far.read(lambda tx: feed.list_after(tx, after=START, person_id=person_id, limit=9))
-        assert [event.number for event in facts] == ([1, 2] if number_given_again else [1])
+        assert [event.number for event in facts] == ([1, 2] if id_was_reused else [1])
         assert facts[-1].number == result
         await far.close()
 
 
-def _take_the_next_number(url: str, person_id: int) -> None:
-    """Do as another gateway would that is faster: its transaction gets the number that the lost one had."""
+def _take_the_next_id(url: str, person_id: int) -> None:
+    """Run a transaction as a faster gateway would; it gets the id of the lost transaction."""
     with psycopg.connect(url) as connection:
         connection.execute("UPDATE people SET feed_no = feed_no + 1 WHERE id = %s", (person_id,))
         connection.execute(

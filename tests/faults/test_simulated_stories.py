@@ -1,7 +1,8 @@
-"""Stories that random histories told first: each is played in a simulated world, and every promise is judged."""
+"""Stories that random histories found: each is played in a simulated world, and all promises are checked."""
 
-from keryx.gateway.dispatch import GROWING
-from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.gateway.deliveries import GROWING
+from keryx.platforms.adapter import Outgoing
 from keryx.testing.platform import Trouble
 from keryx.testing.simulator.books import Saying
 from keryx.testing.simulator.script import numbers_in
@@ -10,7 +11,7 @@ from keryx.testing.simulator.world import World
 
 
 def breaches(story: Story) -> list[str]:
-    """Play a story in memory and return what was broken in it."""
+    """Play a story in memory and return its breaches."""
     theatre = Theatre()
     try:
         return theatre.play(story).breaches
@@ -18,7 +19,7 @@ def breaches(story: Story) -> list[str]:
         theatre.close()
 
 
-def test_a_connection_that_is_made_again_is_no_reason_to_speak_before_the_platform_wants_it() -> None:
+def test_a_new_connection_still_obeys_the_platform_s_rate_limit() -> None:
     asked: list[str] = []
 
     async def story(world: World) -> list[Saying]:
@@ -39,7 +40,7 @@ def test_a_connection_that_is_made_again_is_no_reason_to_speak_before_the_platfo
     assert len(asked) > 1
 
 
-def test_an_answer_that_grew_where_it_was_first_asked_is_said_there_once() -> None:
+def test_an_answer_with_a_preview_in_the_asking_chat_is_sent_there_once() -> None:
     sayings: list[Saying] = []
     ana, desk = frozenset({"ana"}), frozenset({"desk"})
 

@@ -1,4 +1,4 @@
-"""A full disk, a broken disk and a power cut: what was acknowledged is there, what was refused is not."""
+"""After a full disk, a broken disk or a power cut, acknowledged writes are stored, refused writes are not."""
 
 import asyncio
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keryx.domain.session import SessionId
+from keryx.core.conversations.rules.session import SessionId
 from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
 from keryx.store.database import ReadTx, Tx
@@ -41,7 +41,7 @@ async def talk(path: Path, disk: Disk, ids: Ids) -> AsyncIterator[Talk]:
 
 
 async def scenario(talk: Talk, session_id: SessionId, noted: Callable[[str], None]) -> list[str]:
-    """Append alone and together; return what was refused, and say what was acknowledged as soon as it is."""
+    """Append messages alone and together; return the refused ones, and report each acknowledged one at once."""
     refused = []
 
     async def append(text: str) -> None:
@@ -59,7 +59,7 @@ async def scenario(talk: Talk, session_id: SessionId, noted: Callable[[str], Non
 
 
 @pytest.mark.parametrize(("kind", "error"), FAULTS)
-async def test_each_write_is_kept_or_refused_wherever_the_disk_fails(
+async def test_each_write_is_stored_or_refused_wherever_the_disk_fails(
     tmp_path: Path, ids: Ids, kind: str, error: type[apsw.Error]
 ) -> None:
     disk = Disk()
@@ -90,7 +90,7 @@ async def test_each_write_is_kept_or_refused_wherever_the_disk_fails(
     await reopened.close()
 
 
-async def test_after_a_commit_that_failed_each_function_succeeds_or_fails_by_itself(
+async def test_after_a_failed_commit_each_function_succeeds_or_fails_by_itself(
     disk: Disk, talk: Talk
 ) -> None:
     session_id = await talk.session()
@@ -120,14 +120,14 @@ async def test_after_a_commit_that_failed_each_function_succeeds_or_fails_by_its
 
 
 @pytest.mark.parametrize("survivors", ["only what was synced", "some of the rest"])
-async def test_a_power_cut_loses_nothing_that_was_acknowledged(
+async def test_a_power_cut_loses_no_acknowledged_write(
     tmp_path: Path, disk: Disk, talk: Talk, survivors: str
 ) -> None:
     session_id = await talk.session()
     disk.mark("session")
     for _ in range(3):
         await scenario(talk, session_id, disk.mark)
-    # Enough for the log to be copied into the file and begun anew.
+    # Enough to copy the log into the file and restart the log.
     for number in range(12):
         await talk.append(session_id, "user", f"{number} {LONG * 40}")
         disk.mark(f"{number} {LONG * 40}")
@@ -143,7 +143,7 @@ async def test_a_power_cut_loses_nothing_that_was_acknowledged(
         acknowledged = [op.file for op in log[begun + 1 : cut] if op.kind == "mark"]
         texts = await _texts_after(files, tmp_path / f"cut-{cut}", session_id)
         assert texts[: len(acknowledged)] == acknowledged
-        assert len(texts) <= len(acknowledged) + 3  # what was under way may have made it, in whole messages
+        assert len(texts) <= len(acknowledged) + 3  # unfinished writes may be stored, as whole messages
 
 
 def _lay_out(files: dict[str, bytes], folder: Path) -> None:
@@ -167,7 +167,7 @@ async def _texts_after(files: dict[str, bytes], folder: Path, session_id: Sessio
     return texts
 
 
-async def test_the_log_is_copied_again_once_the_disk_has_space(disk: Disk, talk: Talk) -> None:
+async def test_the_log_is_copied_again_when_the_disk_has_space(disk: Disk, talk: Talk) -> None:
     session_id = await talk.session()
     disk.break_at(1, apsw.FullError, file="keryx.db")
     number = 0
@@ -182,7 +182,7 @@ async def test_the_log_is_copied_again_once_the_disk_has_space(disk: Disk, talk:
     assert len(await talk.texts(session_id)) == number
 
 
-async def test_a_read_that_fails_says_so_and_the_next_one_works(disk: Disk, talk: Talk) -> None:
+async def test_a_failed_read_raises_and_the_next_read_works(disk: Disk, talk: Talk) -> None:
     session_id = await talk.session(*(f"{n} {LONG}" for n in range(20)))
     await talk.record(session_id)
     disk.break_at(1, apsw.IOError, kind="read")

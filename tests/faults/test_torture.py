@@ -1,4 +1,4 @@
-"""Real processes, really killed, frozen and cut off: nothing lost, nothing doubled, and others take over in time."""
+"""Real processes, killed, frozen and cut off: nothing is lost or doubled, and others take over in time."""
 
 import asyncio
 import json
@@ -31,11 +31,11 @@ from tests.flow.running import let_in, running, until
 
 KILLS = 20
 START_SECONDS_MAX = 10.0
-"""Far more than it takes, for machines that do other work as well; `keryx torture` tells the real time."""
+"""A generous limit for busy machines; `keryx torture` reports the real time."""
 
 
-async def test_nothing_is_lost_or_doubled_whatever_is_done_to_real_gateways() -> None:
-    """Both at once, because the one with leases that run out mostly waits."""
+async def test_real_gateways_lose_and_double_nothing_under_any_fault() -> None:
+    """Run both at once, because the run with expiring leases mostly waits."""
     told: list[str] = []
     on_sqlite, on_postgres = await asyncio.gather(
         torture(Options(kills=KILLS, seed=1), tell=told.append),
@@ -62,7 +62,7 @@ def invoke(home: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["torture", *arguments], env={"KERYX_HOME": str(home)})
 
 
-def test_the_command_tells_what_was_tried_and_touches_nothing_of_the_user_s(tmp_path: Path) -> None:
+def test_the_command_reports_its_faults_and_does_not_touch_the_user_s_files(tmp_path: Path) -> None:
     result = invoke(tmp_path, "--kills", "1", "--messages", "12", "--chats", "3", "--seed", "7", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -83,13 +83,13 @@ def test_the_command_tells_what_was_tried_and_touches_nothing_of_the_user_s(tmp_
         (["--database", "keryx.db"], "postgresql://"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_hint(tmp_path: Path, arguments: list[str], hint: str) -> None:
+def test_impossible_options_are_refused_with_a_hint(tmp_path: Path, arguments: list[str], hint: str) -> None:
     result = invoke(tmp_path, *arguments)
     assert result.exit_code == 1
     assert hint in result.stderr
 
 
-def test_a_database_that_is_not_empty_is_refused_before_anything_is_killed(
+def test_a_database_that_is_not_empty_is_refused_before_the_first_kill(
     tmp_path: Path, postgres_url: str
 ) -> None:
     first = invoke(tmp_path, "--database", postgres_url, "--kills", "0", "--messages", "3", "--chats", "1")
@@ -114,7 +114,7 @@ def report_of(breaches: dict[str, list[str]]) -> Report:
     )
 
 
-def test_a_breach_ends_with_1_and_names_the_seed_and_what_was_kept(
+def test_a_breach_exits_with_1_and_names_the_seed_and_the_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     books = Books()
@@ -133,14 +133,14 @@ def test_a_breach_ends_with_1_and_names_the_seed_and_what_was_kept(
     assert json.loads((tmp_path / "report.json").read_text())["folder"] == str(tmp_path)
 
 
-def test_what_held_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_run_without_a_breach_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     report = clear_away(tmp_path / "folder", Evidence(books=Books()), report_of({"all": []}))
     assert report.folder is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_durations_are_told_by_their_middle_and_their_end() -> None:
+def test_durations_are_reported_by_median_and_maximum() -> None:
     assert str(Measured(seconds=(3.0, 1.0, 2.0))) == "p50 2.00 s, max 3.00 s"
     assert str(Measured()) == "not measured"
 
@@ -164,7 +164,7 @@ def book(tmp_path: Path) -> EffectBook:
     return EffectBook(tmp_path / "effects.jsonl")
 
 
-async def test_the_agent_notes_what_it_does_and_quotes_what_it_answers(
+async def test_the_agent_records_its_effects_and_quotes_the_questions(
     store: Database, platform: FakePlatform, book: EffectBook
 ) -> None:
     question = Question(token="a-1", canary="canary-0a", wishes=("once", "pure", "long", "slow"))
@@ -183,7 +183,7 @@ async def test_the_agent_notes_what_it_does_and_quotes_what_it_answers(
     assert first_begun(book.read(), {"a-1"}, after=0, other_than=1) == deeds["begin"].at
 
 
-async def test_a_node_serves_with_that_agent_until_it_is_asked_to_end(
+async def test_a_node_serves_with_the_torture_agent_until_sigterm(
     tmp_path: Path, book: EffectBook, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configuration = load_config({"KERYX_HOME": str(tmp_path)}, tmp_path)

@@ -1,36 +1,44 @@
-"""A store in which a bit of everything is under way: what the crash points are tried on."""
+"""A store with a bit of everything under way, for the crash points."""
 
 from dataclasses import dataclass, replace
 
 from keryx.clock import DAY, HOUR
-from keryx.domain.approval import Question
-from keryx.domain.approval_rule import WHOLE_TOOL
-from keryx.domain.lease import LEASE_TIME
-from keryx.domain.message import TextPart
-from keryx.domain.person import Person
-from keryx.domain.process import NoticePolicy
-from keryx.domain.route import ORIGIN
-from keryx.domain.schedule_plan import SchedulePlan
-from keryx.domain.session import SessionId
-from keryx.domain.session_key import SessionKey
-from keryx.domain.source import LOCAL_CLI
-from keryx.domain.turn import StepEffect, TurnId
+from keryx.core.accounts.transactions import Connector, take_connector
+from keryx.core.approvals.rules.approval import ApprovalQuestion
+from keryx.core.approvals.rules.approval_rule import WHOLE_TOOL
+from keryx.core.approvals.tables import approval_rules
+from keryx.core.context.transactions.cover_messages import Covered, Summary, cover
+from keryx.core.context.transactions.manage_memory import remember
+from keryx.core.conversations.rules.message import TextPart
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_key import SessionKey
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.conversations.tables import session_keys, sessions
+from keryx.core.conversations.transactions.branch_session import undo
+from keryx.core.conversations.transactions.change_session import delete
+from keryx.core.conversations.transactions.fork_session import fork_session
+from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
+from keryx.core.conversations.transactions.session_guard import Actor
+from keryx.core.deliveries.rules.route import ORIGIN
+from keryx.core.deliveries.tables import outbox
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
+from keryx.core.media.tables import Blob
+from keryx.core.media.transactions import keep_blob
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import access, people
+from keryx.core.people.transactions.link_accounts import LinkOffered, offer_link
+from keryx.core.processes.rules import NoticePolicy
+from keryx.core.processes.transactions.record_process import NewProcess, record_started
+from keryx.core.schedules.rules.plan import SchedulePlan
+from keryx.core.schedules.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
+from keryx.core.turns.rules.lease import LEASE_TIME
+from keryx.core.turns.tables import turns
+from keryx.core.turns.transactions.begin_turn import BegunTurn
+from keryx.core.turns.transactions.flush_session import give_way
+from keryx.core.turns.transactions.record_step import ask_approval, record_calls, record_result, start_call
+from keryx.core.values.turn_states import StepEffect, TurnId
 from keryx.store.database import Tx
-from keryx.store.tables import access, approval_rules, keys, outbox, people, sessions, turns
-from keryx.store.tables.blobs import Blob
 from keryx.testing.builders import call_message, dm, result_message
-from keryx.transactions.begin_turn import BegunTurn
-from keryx.transactions.branch_session import fork, undo
-from keryx.transactions.change_session import delete
-from keryx.transactions.cover_messages import Covered, Summary, cover
-from keryx.transactions.deliveries import Connector, claim_deliveries, take_connector
-from keryx.transactions.keep_blobs import keep_blob
-from keryx.transactions.link_accounts import LinkOffered, offer_link
-from keryx.transactions.manage_memory import remember
-from keryx.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
-from keryx.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
-from keryx.transactions.record_process import NewProcess, record_started
-from keryx.transactions.record_step import ask_approval, record_calls, record_result, start_call
 from tests.conformance.stage import Stage
 
 PLAN = SchedulePlan(
@@ -38,31 +46,31 @@ PLAN = SchedulePlan(
 )
 PROCESS = NewProcess(command="make", workspace=None, notice=NoticePolicy(patterns=("oh",)))
 SUMMARY = Summary(first_seq=1, last_seq=2, text="They spoke of one.", tokens_before=9, tokens_after=3)
-QUESTION = Question(text="May I?", tool="tool", covers=WHOLE_TOOL)
+QUESTION = ApprovalQuestion(text="May I?", tool="tool", covers=WHOLE_TOOL)
 BLOB = Blob("a" * 64, "image/png", 3, None, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Who and what there is."""
+    """The people, sessions and other objects in the store."""
 
     owner: Person
     ana: Person
     talk: SessionId
-    """Of Ana, idle, with a branch that was left, a fork, a summary, a memory, a blob and a process."""
+    """Ana's idle session with an abandoned branch, a fork, a summary, a memory, a blob and a process."""
     old: SessionId
-    """Closed by ``/new``, long ago."""
+    """A session that ``/new`` closed long ago."""
     binned: SessionId
     fork: SessionId
     running: BegunTurn
-    """Of Ben: with open calls, and a message that steers."""
+    """Ben's turn, with open calls and a steering message."""
     steering: int
     pure: BegunTurn
-    """Of Gil: all its calls are pure, and a rollback is asked for."""
+    """Gil's turn, with only pure calls and a requested rollback."""
     waiting: SessionId
     approval_id: int
     rule_id: int
-    """A lasting yes of Ben."""
+    """A standing approval by Ben."""
     connector: Connector
     sending: outbox.Delivery
     process_id: int
@@ -76,7 +84,7 @@ class World:
 
 
 async def build_world(stage: Stage) -> World:
-    """Let it all happen, in an order in which some leases have run out and some have not."""
+    """Build the world in an order in which some leases have expired and some have not."""
     owner = await stage.do(people.ensure_owner)
     ana = await stage.meet("ana")
     for name in ("ben", "cleo", "dora", "ed", "gil", "hugo", "ian"):
@@ -93,8 +101,8 @@ async def build_world(stage: Stage) -> World:
 
     for text in ("one", "two", "three", "four"):
         await stage.exchange(text, f"re {text}")
-    await stage.do(lambda tx: undo(tx, talk, person_id=ana.id))
-    forked = await stage.do(lambda tx: fork(tx, stage.ids, talk, person=ana))
+    await stage.do(lambda tx: undo(tx, talk, actor=Actor(person_id=ana.id, give_way=give_way)))
+    forked = await stage.do(lambda tx: fork_session(tx, stage.ids, talk, person=ana))
     covered = await stage.do(lambda tx: cover(tx, talk, SUMMARY, person_id=ana.id))
     assert isinstance(covered, Covered)
     memory_id = await stage.do(lambda tx: remember(tx, talk, "likes tea", person_id=ana.id).memory_id)
@@ -142,13 +150,13 @@ async def build_world(stage: Stage) -> World:
 
 
 async def _attach(stage: Stage, session_id: SessionId, person: Person) -> None:
-    """Let a session be shown on a second surface."""
+    """Attach a second surface to a session."""
     audience_id = (await stage.session(session_id)).audience_id
 
     def attach(tx: Tx) -> None:
         source = dm("ana", platform="signal")
         access.add_identity(tx, source, person_id=person.id, user_id="ana")
-        keys.point_key(
+        session_keys.point_key(
             tx,
             SessionKey("agent:main:signal:dm:ana"),
             session_id=session_id,
@@ -160,7 +168,7 @@ async def _attach(stage: Stage, session_id: SessionId, person: Person) -> None:
 
 
 async def _schedule(stage: Stage, person: Person) -> tuple[int, int]:
-    """Make a schedule that is due by now, and one that rests."""
+    """Create a schedule that is due, and a paused one."""
     due = await stage.do(lambda tx: create_schedule(tx, PLAN, person_id=person.id, origin=dm()))
     resting = replace(PLAN, name="rest")
     rest = await stage.do(lambda tx: create_schedule(tx, resting, person_id=person.id, origin=dm()))
@@ -172,14 +180,12 @@ async def _schedule(stage: Stage, person: Person) -> tuple[int, int]:
 
 
 async def _lose_things(stage: Stage) -> None:
-    """Leave a turn and a delivery whose holders are gone."""
+    """Leave a turn and a delivery with lost holders."""
     await stage.accept("lost", source=dm("ed"))
     begun = await stage.begin()
     message = call_message(("pay", "once"), ("look", "pure"))
-    await stage.do(
-        lambda tx: record_calls(tx, begun.lease, turn_id=begun.turn_id, message=message, ids=stage.ids)
-    )
-    await stage.do(lambda tx: start_call(tx, begun.lease, turn_id=begun.turn_id, call_id="pay"))
+    await stage.do(lambda tx: record_calls(tx, begun.held, message=message, ids=stage.ids))
+    await stage.do(lambda tx: start_call(tx, begun.held, call_id="pay"))
     connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="gone"))
     assert connector is not None
     await stage.do(lambda tx: claim_deliveries(tx, connector, limit=1))
@@ -187,23 +193,19 @@ async def _lose_things(stage: Stage) -> None:
 
 
 async def _ask(stage: Stage, user: str) -> tuple[SessionId, int]:
-    """Let a turn wait for a person's word."""
+    """Let a turn wait for an approval."""
     accepted = await stage.accept(f"delete it, {user}", source=dm(user))
     begun = await stage.begin()
     message = call_message(("c", "ask"))
-    await stage.do(
-        lambda tx: record_calls(tx, begun.lease, turn_id=begun.turn_id, message=message, ids=stage.ids)
-    )
+    await stage.do(lambda tx: record_calls(tx, begun.held, message=message, ids=stage.ids))
     approval_id = await stage.do(
-        lambda tx: ask_approval(
-            tx, begun.lease, turn_id=begun.turn_id, call_id="c", question=QUESTION, ids=stage.ids
-        )
+        lambda tx: ask_approval(tx, begun.held, call_id="c", question=QUESTION, ids=stage.ids)
     )
     return accepted.session_id, approval_id
 
 
 def _allow(tx: Tx, turn_id: TurnId, *, approval_id: int) -> int:
-    """Let whoever a turn runs for lastingly allow the tool of its calls."""
+    """Add a standing approval of the turn's person for the tool of its calls."""
     person_id = turns.get_turn(tx, turn_id).person_id
     assert person_id is not None
     tool = turns.get_step(tx, turn_id=turn_id, call_id="c").name
@@ -213,21 +215,17 @@ def _allow(tx: Tx, turn_id: TurnId, *, approval_id: int) -> int:
 
 
 async def _run(stage: Stage, user: str, effect: StepEffect, *, behind: str) -> tuple[BegunTurn, int]:
-    """Let a turn run, with one call open and one done, and with a message waiting behind it."""
+    """Run a turn with one open and one finished call, and a message that waits behind it."""
     await stage.accept(f"do it, {user}", source=dm(user))
     begun = await stage.begin()
     message = call_message(("c", effect), ("d", effect))
-    await stage.do(
-        lambda tx: record_calls(tx, begun.lease, turn_id=begun.turn_id, message=message, ids=stage.ids)
-    )
-    await stage.do(
-        lambda tx: record_result(tx, begun.lease, turn_id=begun.turn_id, result=result_message("d"))
-    )
+    await stage.do(lambda tx: record_calls(tx, begun.held, message=message, ids=stage.ids))
+    await stage.do(lambda tx: record_result(tx, begun.held, result=result_message("d")))
     return begun, (await stage.accept(behind, source=dm(user))).inbox_id
 
 
 async def _send(stage: Stage) -> tuple[Connector, outbox.Delivery]:
-    """Let a delivery be on its way."""
+    """Leave a delivery in state ``sending``."""
     connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="g"))
     assert connector is not None
     [sending] = await stage.do(lambda tx: claim_deliveries(tx, connector, limit=1))
@@ -235,5 +233,9 @@ async def _send(stage: Stage) -> tuple[Connector, outbox.Delivery]:
 
 
 def _bin(tx: Tx, session_id: SessionId) -> bool:
-    """Delete a session for its owner."""
-    return delete(tx, session_id, person_id=sessions.get_session(tx, session_id).owner_id)
+    """Move a session to the bin for its owner."""
+    return delete(
+        tx,
+        session_id,
+        actor=Actor(person_id=sessions.get_session(tx, session_id).owner_id, give_way=give_way),
+    )

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.clock import SystemClock
 from keryx.config import Settings
-from keryx.domain.message import NewMessage, TextPart, text_of
-from keryx.gateway.desk import Bury, Desk, bury_nobody
-from keryx.gateway.supervisor import Gateway
+from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of
+from keryx.core.people.tables import people
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.runtime.runtime import ReleaseDead, Runtime, release_nothing
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter
 from keryx.store.database import Database, Tx
-from keryx.store.tables import people
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Tool, Toolbox
 
@@ -90,10 +90,10 @@ async def gateway_of(
     tools: Sequence[Tool] = (),
     holder: str = "node-1",
     settings: Settings | None = None,
-    bury: Bury = bury_nobody,
+    bury: ReleaseDead = release_nothing,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
-    desk = Desk(
+    runtime = Runtime(
         database=database,
         settings=settings or Settings(),
         ids=Ids(),
@@ -102,7 +102,7 @@ async def gateway_of(
         platforms=frozenset(adapter.platform for adapter in adapters),
         bury=bury,
     )
-    gateway = Gateway(desk, agent, Toolbox(tools), adapters)
+    gateway = Gateway(runtime, agent, Toolbox(tools), adapters)
     await gateway.start()
     try:
         yield gateway

@@ -2,41 +2,46 @@
 
 import pytest
 
-from keryx.agents.agent import Answer, Brief, Stage, ToolOffer
+from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import Message, NewMessage, ToolCallPart, ToolResultPart
-from keryx.domain.toolset import STATE
+from keryx.core.approvals.views.rule_list import list_rules
+from keryx.core.conversations.rules.message import Message, NewMessage, ToolCallPart, ToolResultPart
+from keryx.core.people.rules.toolset import STATE
+from keryx.core.turns.views.overview import show_overview
+from keryx.core.upkeep.views.invariants import check_invariants
+from keryx.core.values.json_value import JsonValue
+from keryx.core.values.turn_states import StepEffect
 from keryx.store.database import Database
-from keryx.store.tables import approval_rules
 from keryx.testing.platform import FakePlatform
-from keryx.tools.tool import Use
-from keryx.views.board import show_board
-from keryx.views.invariants import check_invariants
+from keryx.tools.base_tool import Arguments, BaseTool, Parameter
+from keryx.tools.tool import ToolCall
 from tests.flow.running import Actor, running, said, until
 
 
-class Shell:
+class Shell(BaseTool):
     """A tool that notes the commands it is told to run; a yes to one covers all of the same program."""
+
+    name = "shell"
+    description = "Runs it."
+    effect: StepEffect = "ask"
+    toolset = STATE
+    parameters = {"command": Parameter(required=True)}  # noqa: RUF012
 
     def __init__(self) -> None:
         self.ran: list[str] = []
-        self.offer = ToolOffer(
-            name="shell", description="Runs it.", parameters={"type": "object"}, effect="ask", toolset=STATE
-        )
 
-    async def run(self, use: Use) -> JsonValue:
-        self.ran.append(use.text("command"))
-        return f"ran {use.text('command')}"
+    async def work(self, call: ToolCall, given: Arguments) -> JsonValue:  # noqa: ARG002
+        self.ran.append(given.text("command"))
+        return f"ran {given.text('command')}"
 
-    def question(self, use: Use) -> str:
-        if use.arguments.get("command") == "crash":
+    def question(self, call: ToolCall) -> str:
+        if call.arguments.get("command") == "crash":
             raise ZeroDivisionError
-        return f"May I run {use.text('command')}?"
+        return f"May I run {self.arguments(call).text('command')}?"
 
-    def pattern(self, use: Use) -> str | None:
+    def pattern(self, call: ToolCall) -> str | None:
         # Naive on purpose: what it names is believed only where it is true.
-        return f"{use.text('command').partition(' ')[0]} *"
+        return f"{self.arguments(call).text('command').partition(' ')[0]} *"
 
 
 async def obey(brief: Brief, stage: Stage) -> Answer:
@@ -151,7 +156,7 @@ async def test_one_lasting_yes_is_enough_for_all_the_calls_it_covers(play: Play)
 
 async def test_in_a_group_only_the_one_who_was_asked_can_answer(play: Play) -> None:
     await play.say("git status", "May I run git status?", chat="family", group=True)
-    [asked] = (await play.store.read(lambda tx: show_board(tx, person_id=1))).approvals
+    [asked] = (await play.store.read(lambda tx: show_overview(tx, person_id=1))).approvals
     await play.say("/approve", "Nothing waits for your answer here.", chat="family", user="ben", group=True)
     await play.say(f"/approve {asked.id} always", "was not put to you", chat="family", user="ben", group=True)
     await play.say("git log", "May I run git log?", chat="3", user="ben")
@@ -164,15 +169,15 @@ async def test_in_a_group_only_the_one_who_was_asked_can_answer(play: Play) -> N
 async def test_silence_is_told_in_the_chat_and_so_is_a_late_answer(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keryx.transactions.record_step.APPROVAL_LIFETIME", SECOND)
-    monkeypatch.setattr("keryx.gateway.supervisor.EXPIRE_SECONDS", 0.05)
+    monkeypatch.setattr("keryx.core.turns.transactions.record_step.APPROVAL_LIFETIME", SECOND)
+    monkeypatch.setattr("keryx.gateway.gateway.EXPIRE_SECONDS", 0.05)
     await play.say(
         "git status", "May I run", "so it was not done: May I run git status?", "did not answer in time"
     )
     await play.say("/approve", "Nothing waits for your answer here.")
     await play.say("/approve 1 always", "That question has expired; the agent was told so.")
     assert play.shell.ran == []
-    assert await play.store.read(lambda tx: approval_rules.list_of_person(tx, 1, limit=9)) == []
+    assert await play.store.read(lambda tx: list_rules(tx, 1, limit=9)) == []
 
 
 async def test_a_call_that_cannot_even_be_asked_about_gets_a_result_that_says_why(play: Play) -> None:

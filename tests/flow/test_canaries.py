@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
+from keryx.core.values.json_value import JsonValue
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
-from keryx.tools.reading import ReadSession
-from keryx.tools.state import state_tools
+from keryx.tools.keryx.toolset import keryx_tools
 from tests.flow.running import Actor, gateway_of, let_in, said, until
 
 PLATFORMS = ("telegram", "discord", "slack", "whatsapp", "signal", "matrix")
@@ -75,7 +74,7 @@ async def test_nothing_crosses_between_people_platforms_and_groups(
         store,
         [platform.adapter() for platform in platforms],
         Actor(look_around),
-        tools=[*state_tools(store), ReadSession(store)],
+        tools=keryx_tools(store),
     ):
         for chat in chats:
             for user in chat.users:

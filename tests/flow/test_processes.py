@@ -13,44 +13,47 @@ from pathlib import Path
 import pytest
 
 from keryx.app import open_system
+from keryx.backends.local.folder import Folder, SupervisorGone
+from keryx.backends.local.registry import ProcessLimits, Registry
+from keryx.backends.local.supervisor import protocol
 from keryx.clock import HOUR, MINUTE, SystemClock
 from keryx.config import Settings
 from keryx.config_load import load_config
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import text_of
-from keryx.domain.process import NoticePolicy
-from keryx.domain.source import LOCAL_CLI
-from keryx.domain.toolset import ToolsetSettings
+from keryx.core.conversations.rules.message import text_of
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.conversations.transactions.open_session import open_session
+from keryx.core.people.rules.toolset import ToolsetSettings
+from keryx.core.people.tables import people
+from keryx.core.processes import tables as processes
+from keryx.core.processes.backend import BackgroundCommand
+from keryx.core.processes.rules import NoticePolicy
+from keryx.core.processes.tables import Process
+from keryx.core.processes.transactions.record_process import NewProcess, record_started
+from keryx.core.turns.tables import inbox
+from keryx.core.values.json_value import JsonValue
+from keryx.errors import ToolFailed
+from keryx.gateway.processes import Watcher
 from keryx.ids import Ids
-from keryx.processes import supervisor
-from keryx.processes.folder import Folder, Gone
-from keryx.processes.registry import Limits, Registry
-from keryx.processes.watcher import Watcher
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.store.tables import inbox, people, processes
-from keryx.store.tables.processes import Process
 from keryx.testing.clock import FakeClock
 from keryx.testing.faults import Crash
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.background import Job
-from keryx.tools.terminal import Terminal
-from keryx.tools.tool import ToolFailed, Use
-from keryx.tools.watching import WatchProcess
+from keryx.tools.shell.process import ProcessTool
+from keryx.tools.shell.terminal import Terminal
+from keryx.tools.tool import ToolCall
 from keryx.tools.workspace import Workspaces
-from keryx.transactions.open_session import open_session
-from keryx.transactions.record_process import NewProcess, record_started
 from tests.architecture.source import ROOT
+from tests.flow.agents.test_model_turns import agent_on
 from tests.flow.mortal import MortalStore
 from tests.flow.running import running, until
-from tests.flow.test_model_turns import agent_on
 
 EVERYTHING = Settings(
     toolsets=ToolsetSettings(by_platform_and_role={("fake", "owner"): frozenset({"all", "terminal"})})
 )
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
-QUICK = Limits(output_bytes_max=100_000, kill_seconds=0.2)
+QUICK = ProcessLimits(output_bytes_max=100_000, kill_seconds=0.2)
 PATIENCE_SECONDS = 20.0
 
 
@@ -61,8 +64,8 @@ class Place:
         self.database = database
         self.root = data_dir / "processes"
         self.registry = Registry(database, self.root, clock=SystemClock(), ids=Ids(), limits=QUICK)
-        self.tool = WatchProcess(database, self.registry)
-        self.use = Use(arguments={}, session_id="", person_id=0, audience_id=None, key="k")
+        self.tool = ProcessTool(database, self.registry)
+        self.use = ToolCall(arguments={}, session_id="", person_id=0, audience_id=None, key="k")
 
     async def open(self) -> "Place":
         owner = await self.database.write(people.ensure_owner)
@@ -76,7 +79,7 @@ class Place:
         return Watcher(self.database, self.registry, clock=SystemClock())
 
     async def start(self, command: str, *, has_pty: bool = False, notice: NoticePolicy | None = None) -> int:
-        job = Job(
+        job = BackgroundCommand(
             command=command,
             folder=self.root.parent,
             environment=ENVIRONMENT,
@@ -123,8 +126,8 @@ def nothing_left(tmp_path: Path) -> Iterator[None]:
     """Whatever becomes of a test, nothing of it goes on."""
     yield
     for path in tmp_path.glob("**/processes/*/"):
-        with suppress(Gone):
-            Folder(path).ask(supervisor.KILL)
+        with suppress(SupervisorGone):
+            Folder(path).ask(protocol.KILL)
 
 
 @pytest.fixture
@@ -176,7 +179,7 @@ async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
             store,
             platform,
             agent_on(server),
-            tools=[terminal, WatchProcess(store, registry)],
+            tools=[terminal, ProcessTool(store, registry)],
             settings=EVERYTHING,
         ) as gateway,
         watching(watchers[0]),
@@ -201,7 +204,7 @@ async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
 async def test_whoever_opens_the_system_has_processes_and_watches_them(tmp_path: Path) -> None:
     configuration = load_config({"KERYX_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}, tmp_path)
     async with open_system(configuration) as system:
-        place = await Place(system.desk.database, configuration.data_dir).open()
+        place = await Place(system.runtime.database, configuration.data_dir).open()
         terminal = system.toolbox.find("terminal")
         assert terminal is not None
         given: dict[str, JsonValue] = {"command": "echo $KERYX_PROFILE; exit 6", "background": True}
@@ -299,16 +302,17 @@ STARTING = """
 import asyncio, sys
 from pathlib import Path
 from keryx.clock import SystemClock
-from keryx.domain.process import NoticePolicy
+from keryx.core.processes.rules import NoticePolicy
 from keryx.ids import Ids
-from keryx.processes.registry import Registry
+from keryx.backends.local.registry import Registry
+from keryx.backends.local.supervisor import protocol
 from keryx.store.opening import open_database
-from keryx.tools.background import Job
+from keryx.core.processes.backend import BackgroundCommand
 
 async def main(address, data_dir, session_id, person_id, command):
     database, data_dir = open_database(address), Path(data_dir)
     registry = Registry(database, data_dir / "processes", clock=SystemClock(), ids=Ids())
-    job = Job(command=command, folder=data_dir, environment={}, has_pty=False, notice=NoticePolicy())
+    job = BackgroundCommand(command=command, folder=data_dir, environment={}, has_pty=False, notice=NoticePolicy())
     print(await registry.start(job, session_id=session_id, person_id=int(person_id)), flush=True)
     await asyncio.sleep(600)
 
@@ -411,7 +415,7 @@ async def test_nothing_is_started_where_it_cannot_be(place: Place) -> None:
     with pytest.raises(ToolFailed, match="There is no session"):
         await place.start("touch ran")
     place.use = replace(place.use, person_id=(await place.open()).use.person_id)
-    job = Job(
+    job = BackgroundCommand(
         command="true", folder=place.root, environment={"a=b": ""}, has_pty=False, notice=NoticePolicy()
     )
     with pytest.raises(ToolFailed, match="could not be started"):

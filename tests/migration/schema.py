@@ -1,6 +1,6 @@
-"""What a migrated database looks like, as text: the snapshots in ``src/keryx/store/schema.*.sql``.
+"""Describe a migrated database as text: the snapshots in ``src/keryx/store/schema.*.sql``.
 
-``scripts/schema`` writes them; a test compares them, so that a migration shows in a review as what it changes.
+``scripts/schema`` writes them, and a test compares them, so that a review shows the changes of a migration.
 """
 
 import sys
@@ -38,7 +38,7 @@ ORDER BY c.relname COLLATE "C", x.relname COLLATE "C\""""
 
 
 def describe_sqlite(connection: apsw.Connection) -> str:
-    """Return the definitions of everything in the file, a table followed by its indexes."""
+    """Return the definitions of all objects in the file, each table followed by its indexes."""
     rows = connection.execute(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY tbl_name, type <> 'table', name"
     )
@@ -46,7 +46,7 @@ def describe_sqlite(connection: apsw.Connection) -> str:
 
 
 def describe_postgres(connection: "psycopg.Connection[tuple[str, ...]]") -> str:
-    """Return the definitions of everything in the database, a table followed by its indexes."""
+    """Return the definitions of all objects in the database, each table followed by its indexes."""
     tables: dict[str, list[str]] = {}
     for table, name, kind, is_required, identity, default, collation in connection.execute(_COLUMNS):
         line = f"    {name} {kind}"
@@ -67,7 +67,7 @@ def describe_postgres(connection: "psycopg.Connection[tuple[str, ...]]") -> str:
 
 
 def snapshot_sqlite() -> str:
-    """Return what the file ``schema.sqlite.sql`` should say."""
+    """Return the expected content of ``schema.sqlite.sql``."""
     store, index = apsw.Connection(":memory:"), apsw.Connection(":memory:")
     migrate_sqlite(store, now=0)
     for statement in search_schema("sqlite"):
@@ -76,7 +76,7 @@ def snapshot_sqlite() -> str:
 
 
 def snapshot_postgres(url: str) -> str:
-    """Return what the file ``schema.postgres.sql`` should say, from a new database at ``url``."""
+    """Return the expected content of ``schema.postgres.sql``, from a new database at ``url``."""
     with psycopg.connect(url, autocommit=True) as connection:
         migrate_postgres(connection, now=0)
         return HEAD + describe_postgres(connection)

@@ -1,4 +1,4 @@
-"""From any schema to this one, whole or not at all; and never over a newer one."""
+"""Migrations from any schema to the current one, completely or not at all, and never from a newer one."""
 
 import re
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from keryx.store.migrate import (
     read_migrations,
     search_schema,
     search_tables,
+    steps_from,
 )
 from keryx.store.opening import open_database
 from keryx.testing.postgres import PrivateServer
@@ -45,6 +46,29 @@ NEXT_STEP = Migration(
 )
 APPLIED = [*((number, 0) for number in range(1, NEXT_STEP.number)), (NEXT_STEP.number, 7)]
 OLD_PERSON = "INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)"
+OLD_AUDIENCE = "INSERT INTO audiences (id, key, created_at) VALUES (1, 'person:1', 0)"
+OLD_SESSION = (
+    "INSERT INTO sessions (id, profile, owner_id, audience_id, state, platform, source, started_at, last_active_at)"
+    " VALUES ('s', 'main', 1, 1, 'open', 'local', '{}', 0, 0)"
+)
+OLD_ITEM = (
+    "INSERT INTO inbox (id, session_id, kind, platform, ref, seq, state, busy_mode, account, source, parts,"
+    " received_at, ready_at) VALUES ({}, 's', '{}', '{}', 'r{}', {}, 'ready', 'queue', '', '{{}}', '[]', 0, 0)"
+)
+PURPOSES = [
+    # The kind and the platform of an item before step 10; its purpose and its platform since.
+    (("message", "telegram"), ("answer", "telegram")),
+    (("agent", "flush"), ("flush", "")),
+    (("agent", "title"), ("title", "")),
+    (("agent", "compress"), ("compress", "")),
+    (("agent", "delegation"), ("task", "")),
+    (("agent", "telegram"), ("rerun", "telegram")),
+    (("schedule", "schedule"), ("answer", "")),
+    (("process", "process"), ("answer", "")),
+    (("approval", "approval"), ("answer", "")),
+    (("approval", "telegram"), ("answer", "telegram")),
+    (("command", "title"), ("answer", "title")),
+]
 NEWER = "INSERT INTO keryx_schema VALUES (99, 'future', {compatible}, '9.9.0', 0)"
 
 
@@ -53,7 +77,7 @@ class PlantedFault(Exception):
 
 
 class FragileConnection(psycopg.Connection[Any]):
-    """A connection that breaks off before the n-th statement."""
+    """A connection that breaks before the n-th statement."""
 
     statements_left: int | None = None
 
@@ -86,7 +110,7 @@ def test_both_databases_have_the_same_steps() -> None:
 
 def test_a_misnamed_step_is_refused(tmp_path: Path) -> None:
     (tmp_path / "2_wrong.sql").write_text("SELECT 1")
-    with pytest.raises(StoreError, match="not a migration's name"):
+    with pytest.raises(StoreError, match="not a valid name for a migration"):
         read_migrations(tmp_path)
 
 
@@ -97,7 +121,7 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path: Path) -> None:
         read_migrations(tmp_path)
 
 
-def test_a_step_says_who_may_still_open_the_store_or_nobody_older_may(tmp_path: Path) -> None:
+def test_a_step_names_the_oldest_compatible_step_or_only_itself(tmp_path: Path) -> None:
     (tmp_path / "0001_one.sql").write_text("-- Doc.\nCREATE TABLE a (x INT);\n")
     (tmp_path / "0002_two.sql").write_text("-- compatible: 1\nCREATE TABLE b (x INT);\n-- c\nDROP TABLE a;")
     one, two = read_migrations(tmp_path)
@@ -110,12 +134,12 @@ def test_a_step_says_who_may_still_open_the_store_or_nobody_older_may(tmp_path: 
 # ---------------------------------------------------------------------------------------------- snapshots
 
 
-def test_the_snapshot_of_sqlite_is_what_the_migrations_make() -> None:
+def test_the_sqlite_snapshot_matches_the_migrations() -> None:
     written = (STORE / "schema.sqlite.sql").read_text(encoding="utf-8")
     assert snapshot_sqlite() == written, "run scripts/schema and review what changed"
 
 
-def test_the_snapshot_of_postgres_is_what_the_migrations_make(empty_url: str) -> None:
+def test_the_postgres_snapshot_matches_the_migrations(empty_url: str) -> None:
     written = (STORE / "schema.postgres.sql").read_text(encoding="utf-8")
     assert snapshot_postgres(empty_url) == written, "run scripts/schema and review what changed"
 
@@ -148,7 +172,7 @@ def test_both_databases_have_the_same_tables_columns_and_indexes(postgres_url: s
     assert indexes <= names
 
 
-def test_the_index_s_tables_are_known_by_name() -> None:
+def test_the_names_of_the_index_s_tables_are_known() -> None:
     for dialect in ("sqlite", "postgres"):
         made = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", " ".join(search_schema(dialect)))
         assert list(search_tables(dialect)) == made
@@ -158,7 +182,7 @@ def test_the_index_s_tables_are_known_by_name() -> None:
 # ---------------------------------------------------------------------------------------------- steps
 
 
-def test_an_older_sqlite_file_is_brought_up_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+def test_an_older_sqlite_file_is_migrated_completely_or_stays_unchanged(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     migrate_sqlite(connection, now=0)
     connection.execute("INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)")
@@ -172,7 +196,7 @@ def test_an_older_sqlite_file_is_brought_up_whole_or_stays_as_it_was(tmp_path: P
             nonlocal statements_left
             statements_left -= 1
             if statements_left < 0:
-                connection.exec_trace = None  # the rollback is the driver's own affair
+                connection.exec_trace = None  # let the driver roll back
                 raise PlantedFault
             return True
 
@@ -197,7 +221,7 @@ def test_an_older_sqlite_file_is_brought_up_whole_or_stays_as_it_was(tmp_path: P
     connection.close()
 
 
-def test_a_new_sqlite_file_is_made_whole_or_stays_empty(tmp_path: Path) -> None:
+def test_a_new_sqlite_file_is_created_completely_or_stays_empty(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     for place, statement in enumerate(migrations("sqlite")[0].statements):
         broken = list(migrations("sqlite")[0].statements)
@@ -211,7 +235,7 @@ def test_a_new_sqlite_file_is_made_whole_or_stays_empty(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_an_older_postgres_database_is_brought_up_whole_or_stays_as_it_was(postgres_url: str) -> None:
+def test_an_older_postgres_database_is_migrated_completely_or_stays_unchanged(postgres_url: str) -> None:
     connection = FragileConnection.connect(postgres_url, autocommit=True)
     connection.execute("INSERT INTO people (name, role, created_at) VALUES ('Ana', 'owner', 0)")
     before = describe_postgres(connection)
@@ -237,7 +261,7 @@ def test_an_older_postgres_database_is_brought_up_whole_or_stays_as_it_was(postg
     connection.close()
 
 
-def test_a_new_postgres_database_is_made_whole_or_stays_empty(empty_url: str) -> None:
+def test_a_new_postgres_database_is_created_completely_or_stays_empty(empty_url: str) -> None:
     connection = FragileConnection.connect(empty_url, autocommit=True)
     for statements in range(1, 200, 20):
         connection.statements_left = statements
@@ -258,7 +282,7 @@ def test_a_new_postgres_database_is_made_whole_or_stays_empty(empty_url: str) ->
 
 
 async def make_newer(address: str, *, compatible: int) -> None:
-    """Leave a store there as a later Keryx would."""
+    """Create a store as a later Keryx would leave it."""
     database: Database = open_database(address)
     await database.close()
     statement = NEWER.format(compatible=compatible)
@@ -271,7 +295,7 @@ async def make_newer(address: str, *, compatible: int) -> None:
         file.close()
 
 
-async def test_a_newer_store_is_refused_with_what_to_install(store_address: str) -> None:
+async def test_a_newer_store_is_refused_with_the_version_to_install(store_address: str) -> None:
     await make_newer(store_address, compatible=99)
     with pytest.raises(StoreTooNew) as refusal:
         open_database(store_address)
@@ -282,7 +306,7 @@ async def test_a_newer_store_is_refused_with_what_to_install(store_address: str)
     )
 
 
-async def test_a_newer_store_that_only_added_something_is_opened(store_address: str, ids: Ids) -> None:
+async def test_a_newer_store_with_a_compatible_schema_is_opened(store_address: str, ids: Ids) -> None:
     await make_newer(store_address, compatible=1)
     database = open_database(store_address)
     talk = await Talk.begin(database, ids)
@@ -290,10 +314,10 @@ async def test_a_newer_store_that_only_added_something_is_opened(store_address: 
     await database.close()
 
 
-async def test_a_store_of_the_first_schema_is_brought_up_with_what_it_holds(
+async def test_a_store_of_the_first_schema_keeps_its_data_after_migration(
     store_address: str, empty_url: str, tmp_path: Path, ids: Ids
 ) -> None:
-    """What a person kept with the first version is there, and works, with this one."""
+    """Data from the first version is still there, and works with this version."""
     is_sqlite = "://" not in store_address
     address = str(tmp_path / "old.db") if is_sqlite else empty_url
     if is_sqlite:
@@ -312,7 +336,40 @@ async def test_a_store_of_the_first_schema_is_brought_up_with_what_it_holds(
     await database.close()
 
 
-async def test_opening_a_store_that_is_up_to_date_waits_for_nobody(store_address: str) -> None:
+async def test_the_purpose_of_an_old_inbox_item_becomes_a_column(
+    store_address: str, empty_url: str, tmp_path: Path
+) -> None:
+    items = [
+        OLD_ITEM.format(number, kind, platform, number, "NULL")
+        for number, ((kind, platform), _) in enumerate(PURPOSES)
+    ]
+    rows: list[tuple[str, str]]
+    look = "SELECT purpose, platform FROM inbox ORDER BY id"
+    if "://" not in store_address:
+        file = apsw.Connection(str(tmp_path / "old.db"))
+        migrate_sqlite(file, now=0, steps=migrations("sqlite")[:9])
+        for statement in (OLD_PERSON, OLD_AUDIENCE, OLD_SESSION, *items):
+            file.execute(statement)
+        migrate_sqlite(file, now=0)
+        rows = list(file.execute(look))
+        file.close()
+    else:
+        with psycopg.connect(empty_url, autocommit=True) as server:
+            migrate_postgres(server, now=0, steps=migrations("postgres")[:9])
+            for statement in (OLD_PERSON, OLD_AUDIENCE, OLD_SESSION, *items):
+                server.execute(statement.encode())
+            migrate_postgres(server, now=0)
+            rows = server.execute(look).fetchall()
+    assert rows == [after for _, after in PURPOSES]
+
+
+def test_a_keryx_that_knows_no_purpose_refuses_the_store() -> None:
+    state = (10, migrations("sqlite")[9].compatible, "0.2.0")
+    with pytest.raises(StoreTooNew, match=r"Install Keryx 0\.2\.0 or newer"):
+        steps_from(state, migrations("sqlite")[:9])
+
+
+async def test_opening_an_up_to_date_store_does_not_wait_for_a_writer(store_address: str) -> None:
     database = open_database(store_address)
     if database.dialect == "postgres":
         with psycopg.connect(store_address) as busy:

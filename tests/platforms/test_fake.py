@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from keryx.domain.outbox import Rejected, Sent
-from keryx.domain.route import Address
-from keryx.platforms.adapter import Adapter, Capabilities, Malformed, Outgoing, TextPiece
+from keryx.core.deliveries.rules.delivery import Rejected, Sent
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.platforms.adapter import Adapter, Capabilities, Malformed, Outgoing
 from keryx.testing.adapter_contract import AdapterContract, Fault, take, texts
 from keryx.testing.platform import FakePlatform, Trouble
 

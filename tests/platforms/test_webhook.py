@@ -21,16 +21,19 @@ from standardwebhooks import Webhook
 
 from keryx.clock import DAY, SECOND, SystemClock
 from keryx.config import Settings
-from keryx.domain.inbox import Inbound
-from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
-from keryx.domain.part import MediaPart, TextPart
-from keryx.domain.route import Address
-from keryx.domain.source import Source
+from keryx.core.conversations.rules.part import MediaPart, TextPart
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent, Unknown
+from keryx.core.deliveries.rules.pieces import MediaPiece, TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.people.tables import people
+from keryx.core.people.transactions.pair_stranger import approve_pairing
+from keryx.core.turns.rules.inbox import Inbound
 from keryx.errors import InvalidValue, NotConnected
-from keryx.gateway.desk import Desk
-from keryx.gateway.supervisor import Gateway
+from keryx.gateway.gateway import Gateway
+from keryx.gateway.runtime.runtime import Runtime
 from keryx.ids import Ids
-from keryx.platforms.adapter import Adapter, Malformed, MediaPiece, Outgoing, TextPiece, Update
+from keryx.platforms.adapter import Adapter, Malformed, Outgoing, Update
 from keryx.platforms.webhook.adapter import (
     ANSWER_BYTES_MAX,
     CONNECTIONS_MAX,
@@ -42,11 +45,9 @@ from keryx.platforms.webhook.request import BODY_BYTES_MAX
 from keryx.platforms.webhook.wire import Problem, Secret, media_text, outcome_of, parse, render
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.store.tables import people
 from keryx.testing.adapter_contract import AdapterContract, Fault, texts
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Toolbox
-from keryx.transactions.pair_stranger import approve_pairing
 from tests.flow.running import Actor, let_in, until
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of 24 bytes ...").decode()
@@ -696,7 +697,7 @@ async def test_programs_that_vanish_do_no_harm(client: httpx2.AsyncClient) -> No
 async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
     async with listening(endpoint()) as (_, _, url):
         other = WebhookAdapter(endpoint(port=httpx2.URL(url).port or 0))
-        with pytest.raises(NotConnected, match=r"webhook\.port \d+ is taken .*address in use"):
+        with pytest.raises(NotConnected, match=r"platforms\.webhook\.port \d+ is taken .*address in use"):
             await anext(other.receive())
         await other.close()
 
@@ -704,7 +705,7 @@ async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
 async def test_a_host_that_is_not_ours_is_told_with_its_setting() -> None:
     for host, reason in (("192.0.2.1", "Cannot assign"), ("no-such-host.invalid", "no such host")):
         adapter = WebhookAdapter(replace(endpoint(), host=host))
-        with pytest.raises(NotConnected, match=rf"webhook\.host {host}: {reason}"):
+        with pytest.raises(NotConnected, match=rf"platforms\.webhook\.host {host}: {reason}"):
             await adapter.connect()
 
 
@@ -766,7 +767,7 @@ async def test_a_receipt_counts_whatever_comes_after_it(receiver: Receiver, leng
 
 @pytest.mark.parametrize(
     ("callback", "words", "permanent"),
-    [(None, "webhook.callback", True), ("http://[", "cannot be reached", False)],
+    [(None, "platforms.webhook.callback", True), ("http://[", "cannot be reached", False)],
 )
 async def test_a_callback_that_cannot_be_called_is_told(
     callback: str | None, words: str, *, permanent: bool
@@ -780,8 +781,9 @@ async def test_a_callback_that_cannot_be_called_is_told(
 SENDS = """
 import asyncio, sys
 from keryx.cli.running import configure_logging
-from keryx.domain.route import Address
-from keryx.platforms.adapter import Outgoing, TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.platforms.adapter import Outgoing
 from keryx.platforms.webhook.adapter import Secret, WebhookAdapter, WebhookSettings
 
 async def send():
@@ -822,7 +824,7 @@ async def gateway_at(
     """A gateway at work on the webhook platform, on which nobody is known yet."""
     database = open_database(str(path / "keryx.db"))
     adapter = WebhookAdapter(endpoint(callback=receiver.url))
-    desk = Desk(
+    runtime = Runtime(
         database=database,
         settings=settings,
         ids=Ids(),
@@ -830,7 +832,7 @@ async def gateway_at(
         holder="node-1",
         platforms=frozenset({"webhook"}),
     )
-    gateway = Gateway(desk, Actor(), Toolbox([]), [adapter])
+    gateway = Gateway(runtime, Actor(), Toolbox([]), [adapter])
     await gateway.start()
     try:
         await until(lambda: adapter.url is not None)

@@ -8,17 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from keryx.config import Configuration, PromptSettings, WebhookSettings
-from keryx.config_load import find_folders, load_config, set_value
-from keryx.config_load.setting import Setting
-from keryx.config_load.table import TABLE
+from keryx.agents.model.choice import access_of, model_choice
+from keryx.agents.model.settings import MODEL
+from keryx.config import Configuration, PromptSettings
+from keryx.config.setting import Setting
+from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
+from keryx.config_load.entry_points import installed_entry_points
+from keryx.config_load.plugins import InstalledPlugins
+from keryx.config_load.table import Table
 from keryx.config_load.writing import replace_file
-from keryx.domain.prices import Price
-from keryx.domain.reset import ResetPolicy
-from keryx.domain.settings import Personality
-from keryx.domain.source import Source
-from keryx.domain.toolset import ToolsetSettings
+from keryx.core.context.rules.prices import Price
+from keryx.core.conversations.rules.session_settings import Personality
+from keryx.core.conversations.rules.source import Source
+from keryx.core.people.rules.toolset import ToolsetSettings
+from keryx.core.turns.rules.reset import ResetPolicy
 from keryx.errors import InvalidValue
+from keryx.platforms.webhook.settings import CALLBACK, ENABLED, HOST, PORT, SECRET
+from keryx.tools.shell.settings import VARIABLES, command_variables
+from keryx.tools.web.settings import FETCH_ALLOW, FETCH_PRIVATE
+from tests.plugged import declare, declare_platforms
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,15 +58,26 @@ class Place:
         return str(caught.value).splitlines()
 
     def origin(self, name: str, **variables: str) -> tuple[str, str]:
-        return next((row.value, row.origin) for row in self.load(**variables).explain() if row.name == name)
+        row = get_value(name, self.environ | variables, self.cwd)
+        return row.value, row.origin
 
     def set(self, name: str, value: str, **variables: str) -> Configuration:
         return set_value(name, value, environ=self.environ | variables, cwd=self.cwd)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    platforms = declare_platforms(tmp_path / "site", "telegram", "discord", "signal", "matrix")
+    monkeypatch.syspath_prepend(platforms)
     return Place(tmp_path)
+
+
+def webhook_in(found: Configuration) -> tuple[object, ...]:
+    return tuple(found.values.of(setting) for setting in (ENABLED, HOST, PORT, CALLBACK, SECRET))
+
+
+def visible_to_commands(found: Configuration) -> dict[str, str]:
+    return command_variables(found.environ, named=found.values.of(VARIABLES))
 
 
 def test_without_any_file_everything_has_its_default(place: Place) -> None:
@@ -67,9 +86,9 @@ def test_without_any_file_everything_has_its_default(place: Place) -> None:
     assert found.profile == "main"
     assert found.database == str(place.home / "main" / "keryx.db")
     assert found.output_dir == place.home / "main" / "output"
-    assert (found.model, found.workspace, found.project_file) == (None, None, None)
+    assert (found.values.of(MODEL), found.workspace, found.project_file) == (None, None, None)
     assert (found.timezone, found.turns_max) == ("UTC", 64)
-    assert found.webhook == WebhookSettings(enabled=False, host="127.0.0.1", port=8460)
+    assert webhook_in(found) == (False, "127.0.0.1", 8460, None, None)
     assert found.settings.reset.default == ResetPolicy()
     assert found.settings.welcome is not None
     assert {row.origin for row in found.explain()} == {"default"}
@@ -116,18 +135,19 @@ models:
   timeout_seconds: 30
 """
     place.write(place.user_file, text)
-    models = place.load().models
-    assert (models.default, dict(models.by_platform)) == ("openai:gpt-5", {"telegram": "ollama:qwen3"})
-    assert (models.fallbacks, models.timeout_seconds) == (("anthropic:claude", "openai:gpt-5"), 30)
-    assert place.load(KERYX_MODELS_FALLBACKS="none").models.fallbacks == ()
+    found = place.load()
+    choice = model_choice(found.values)
+    assert (choice.model, choice.by_platform) == ("openai:gpt-5", {"telegram": "ollama:qwen3"})
+    assert choice.fallbacks == ("anthropic:claude", "openai:gpt-5")
+    assert access_of(found).timeout_seconds == 30
+    assert model_choice(place.load(KERYX_MODELS_FALLBACKS="none").values).fallbacks == ()
     for wrong in ("gpt-5", ":gpt-5", "openai:"):
         with pytest.raises(InvalidValue, match="names no model; write it as provider:name"):
             place.load(KERYX_MODEL=wrong)
 
 
 def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
-    found = place.load()
-    assert (found.models.titles, found.settings.titles) == (True, True)
+    assert place.load().settings.titles is True
     assert place.load(KERYX_MODELS_TITLES="no").settings.titles is False
 
 
@@ -149,7 +169,7 @@ models:
 """
     place.write(place.user_file, text)
     found = place.load()
-    assert found.models.prices == {
+    assert access_of(found).prices == {
         "openai:gpt-4.1": Price(input=2_000_000, cached=500_000, output=8_000_000),
         "ollama:qwen3": Price(input=0, cached=0, output=0),
     }
@@ -171,12 +191,13 @@ def test_the_providers_own_variables_are_taken_along_and_never_shown(place: Plac
     found = place.load(
         OPENAI_API_KEY="sk-env", OLLAMA_BASE_URL="http://o/v1", KERYX_API_KEY="x", EMPTY_API_KEY=""
     )
-    assert dict(found.models.variables) == {
+    assert access_of(found).variables == {
         "OPENAI_API_KEY": "sk-env",
         "GROQ_API_KEY": "gsk",
         "OLLAMA_BASE_URL": "http://o/v1",
     }
     assert "sk-" not in repr(found)
+    assert "sk-" not in repr(access_of(found))
 
 
 def test_every_value_of_a_file_arrives(place: Place) -> None:
@@ -214,17 +235,16 @@ personalities:
   plain: none
 turns_max: 8
 log: {level: debug, format: json}
-webhook: {enabled: yes, host: "::1", port: "0", callback: "https://example.org/in"}
+platforms:
+  webhook: {enabled: yes, host: "::1", port: "0", callback: "https://example.org/in"}
 """,
     )
-    found = place.load(KERYX_WEBHOOK_SECRET="whsec_x")
+    found = place.load(KERYX_PLATFORMS_WEBHOOK_SECRET="whsec_x")
 
     assert found.database == str(place.home / "main" / "kept" / "here.db")
-    assert found.model == "openai:gpt-5"
+    assert found.values.of(MODEL) == "openai:gpt-5"
     assert found.workspace == Path.home() / "work"
-    assert found.webhook == WebhookSettings(
-        enabled=True, host="::1", port=0, callback="https://example.org/in", secret="whsec_x"
-    )
+    assert webhook_in(found) == (True, "::1", 0, "https://example.org/in", "whsec_x")
     assert (found.turns_max, found.log.level, found.log.format) == (8, "debug", "json")
     settings = found.settings
     assert settings.welcome == "Hello,\nyou.\n"
@@ -271,7 +291,7 @@ def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
         KERYX_PAIRING="telegram, signal,",
         KERYX_WELCOME="none",
         KERYX_DATABASE="here.db",
-        KERYX_WEBHOOK_ENABLED="off",
+        KERYX_PLATFORMS_WEBHOOK_ENABLED="off",
         KERYX_SESSION_ID="20260101_000000_00000000",
         KERYX_SERVICE_HOST="10.0.0.1",
     )
@@ -283,12 +303,12 @@ def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
 
 def test_profiles_share_nothing(place: Place) -> None:
     place.write(place.user_file, "model: openai:main\n")
-    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n")
+    place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n")
 
     main, work = place.load(), place.load(KERYX_PROFILE="work")
 
-    assert (main.model, work.model) == ("openai:main", None)
-    assert (main.webhook.secret, work.webhook.secret) == ("x", None)
+    assert (main.values.of(MODEL), work.values.of(MODEL)) == ("openai:main", None)
+    assert (main.values.of(SECRET), work.values.of(SECRET)) == ("x", None)
     assert (work.profile, work.settings.profile) == ("work", "work")
     folders = [(found.config_dir, found.data_dir, found.database, found.output_dir) for found in (main, work)]
     assert not set(folders[0]) & set(folders[1])
@@ -303,7 +323,9 @@ def test_a_profile_that_is_no_name_of_a_folder_is_refused(place: Place, profile:
 def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
     place.write(place.project_file, "timezone: Europe/Rom\nscop: {}\n")
     place.write(place.user_file, "scope:\n  dm: chats\n  grup: chat\nturns_max: many\n")
-    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET\nKERYX_FOO=1\nKERYX_HOME=/tmp\nKERYX_PROFILE=x\n")
+    place.write(
+        place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET\nKERYX_FOO=1\nKERYX_HOME=/tmp\nKERYX_PROFILE=x\n"
+    )
 
     said = place.problems(KERYX_LOG_LEVEL="loud", KERYX_MODLE="x", KERYX_RESET_ON_TELEGRAM_MODE="idle")
 
@@ -363,8 +385,8 @@ WRONG_FILES = {
         ":4: there is no setting 'reset.on.dm.mod'; did you mean reset.on.dm.mode?",
     ),
     "a secret": (
-        "webhook:\n  secret: x\n",
-        ":2: webhook.secret: this is a secret and must not stand here; write",
+        "platforms:\n  webhook:\n    secret: x\n",
+        ":3: platforms.webhook.secret: this is a secret and must not stand here; write",
     ),
     "a password": (
         "database: postgresql://me:pw@h/d\n",
@@ -379,16 +401,16 @@ WRONG_FILES = {
         ":1: database: this is no store; write a path, sqlite:///path or",
     ),
     "a callback": (
-        "webhook: {callback: 'ftp://h'}\n",
-        ":1: webhook.callback: this cannot be posted to; write http",
+        "platforms: {webhook: {callback: 'ftp://h'}}\n",
+        ":1: platforms.webhook.callback: this cannot be posted to; write http",
     ),
     "its port": (
-        "webhook: {callback: 'http://h:x'}\n",
-        ":1: webhook.callback: this cannot be posted to; write http",
+        "platforms: {webhook: {callback: 'http://h:x'}}\n",
+        ":1: platforms.webhook.callback: this cannot be posted to; write http",
     ),
     "a switch": (
-        "webhook: {enabled: maybe}\n",
-        ":1: webhook.enabled: 'maybe' is neither; write true or false",
+        "platforms: {webhook: {enabled: maybe}}\n",
+        ":1: platforms.webhook.enabled: 'maybe' is neither; write true or false",
     ),
     "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
     "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
@@ -401,7 +423,7 @@ WRONG_FILES = {
     "a platform with a model": ("models: {on: {telegam: 'openai:a'}}\n", "did you mean telegram?"),
     "a platform like no other": (
         "toolsets: {'irc:guest': all}\n",
-        "there is no platform 'irc'; use one of local, web, ",
+        "there is no platform 'irc'; use one of discord, local, matrix, ",
     ),
     "no chat": ("busy: {on: {'telegram:': steer}}\n", "'telegram:' names no chat"),
     "a role": ("toolsets: {boss: all}\n", "role 'boss'"),
@@ -424,7 +446,7 @@ def test_a_wrong_file_is_told_with_its_line(place: Place, text: str, sentence: s
 def test_a_file_may_be_empty_or_say_nothing_yet(place: Place) -> None:
     place.write(place.project_file, "")
     place.write(place.user_file, "# later\nscope:\nmodel:\npairing:\n")
-    assert place.load().model is None
+    assert place.load().values.of(MODEL) is None
     assert place.load().settings.pairing_platforms == frozenset()
 
 
@@ -459,7 +481,7 @@ def test_files_in_another_encoding_are_named(place: Place) -> None:
         "database: x.db",
         "pairing: [telegram]",
         "toolsets: {guest: all}",
-        "webhook: {host: 0.0.0.0}",
+        "platforms: {webhook: {host: 0.0.0.0}}",
         "tools: {fetch: {private: true}}",
     ],
 )
@@ -494,26 +516,26 @@ def test_a_project_s_workspace_lies_in_the_project(place: Place, path: str) -> N
 
 
 def test_what_tools_may_reach_is_the_owner_s_to_say(place: Place) -> None:
-    tools = place.load().tools
-    assert (tools.fetch_private, tools.fetch_allow) == (False, ())
+    values = place.load().values
+    assert (values.of(FETCH_PRIVATE), values.of(FETCH_ALLOW)) == (False, ())
     place.write(
         place.user_file,
         "tools:\n  fetch: {private: true, allow: [NAS.local, 10.0.0.1]}\n  terminal: {variables: [MY_TOKEN]}\n",
     )
-    tools = place.load(MY_TOKEN="m", YOUR_TOKEN="y").tools
-    assert (tools.fetch_private, tools.fetch_allow) == (True, ("nas.local", "10.0.0.1"))
-    assert {"MY_TOKEN"} == {"MY_TOKEN", "YOUR_TOKEN"} & set(tools.environment)
+    found = place.load(MY_TOKEN="m", YOUR_TOKEN="y")
+    assert (found.values.of(FETCH_PRIVATE), found.values.of(FETCH_ALLOW)) == (True, ("nas.local", "10.0.0.1"))
+    assert {"MY_TOKEN"} == {"MY_TOKEN", "YOUR_TOKEN"} & set(visible_to_commands(found))
     with pytest.raises(InvalidValue, match="'http://a' is no host"):
         place.load(KERYX_TOOLS_FETCH_ALLOW="http://a")
     with pytest.raises(InvalidValue, match="'A=1' is no variable"):
         place.load(KERYX_TOOLS_TERMINAL_VARIABLES="A=1")
-    assert place.load(KERYX_TOOLS_FETCH_ALLOW="none").tools.fetch_allow == ()
+    assert place.load(KERYX_TOOLS_FETCH_ALLOW="none").values.of(FETCH_ALLOW) == ()
 
 
 def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None:
     secrets = (
         "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_PAT", "PGPASSWORD", "MY_PASSPHRASE",
-        "GOOGLE_APPLICATION_CREDENTIALS", "API_KEYS", "npm_config_token", "KERYX_WEBHOOK_SECRET",
+        "GOOGLE_APPLICATION_CREDENTIALS", "API_KEYS", "npm_config_token", "KERYX_PLATFORMS_WEBHOOK_SECRET",
     )  # fmt: skip
     plain = {
         "PATH": "/bin",
@@ -526,8 +548,8 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
     given = dict.fromkeys(secrets, "whsec_x") | plain
     found = place.load(
         **given, KERYX_MODEL="openai:b", DATABASE_URL="postgres://ana:tea@h/x", HOMEPAGE="http://h/a:b@c"
-    ).tools
-    assert dict(found.environment) == plain | {
+    )
+    assert visible_to_commands(found) == plain | {
         "HOMEPAGE": "http://h/a:b@c",
         "KERYX_HOME": place.environ["KERYX_HOME"],
     }
@@ -536,7 +558,7 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> None:
-    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n", mode=mode)
+    place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n", mode=mode)
     assert place.problems() == [
         f"{place.secrets_file}: others may read these secrets (mode {mode:04o}); run: chmod 600 {place.secrets_file}"
     ]
@@ -545,24 +567,24 @@ def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> No
 @pytest.mark.parametrize(
     ("line", "secret"),
     [
-        ("KERYX_WEBHOOK_SECRET=plain", "plain"),
-        ("export KERYX_WEBHOOK_SECRET = spaced ", "spaced"),
-        ("KERYX_WEBHOOK_SECRET='a # b'  # why", "a # b"),
-        ('KERYX_WEBHOOK_SECRET="a=b"', "a=b"),
-        ("KERYX_WEBHOOK_SECRET=a#b # why", "a#b"),
-        ("KERYX_WEBHOOK_SECRET=", None),
-        ("# KERYX_WEBHOOK_SECRET=x", None),
+        ("KERYX_PLATFORMS_WEBHOOK_SECRET=plain", "plain"),
+        ("export KERYX_PLATFORMS_WEBHOOK_SECRET = spaced ", "spaced"),
+        ("KERYX_PLATFORMS_WEBHOOK_SECRET='a # b'  # why", "a # b"),
+        ('KERYX_PLATFORMS_WEBHOOK_SECRET="a=b"', "a=b"),
+        ("KERYX_PLATFORMS_WEBHOOK_SECRET=a#b # why", "a#b"),
+        ("KERYX_PLATFORMS_WEBHOOK_SECRET=", None),
+        ("# KERYX_PLATFORMS_WEBHOOK_SECRET=x", None),
         ("OPENAI_API_KEY=not ours", None),
     ],
 )
 def test_secrets_are_read_as_shells_write_them(place: Place, line: str, secret: str | None) -> None:
     place.write(place.secrets_file, f"\n{line}\n", mode=0o400)
-    assert place.load().webhook.secret == secret
+    assert place.load().values.of(SECRET) == secret
 
 
 def test_secrets_are_never_shown(place: Place) -> None:
-    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=tell-nobody\n")
-    assert place.origin("webhook.secret") == ("set", f"{place.secrets_file}:1")
+    place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=tell-nobody\n")
+    assert place.origin("platforms.webhook.secret") == ("set", f"{place.secrets_file}:1")
 
     addresses = ["postgresql://me:tell-nobody@h/d", "postgresql://me@h/d?password=tell-nobody&x=1"]
     for address in addresses:
@@ -572,7 +594,7 @@ def test_secrets_are_never_shown(place: Place) -> None:
         assert "tell-nobody" not in str(found.explain())
     assert place.origin("database", KERYX_DATABASE=addresses[0])[0] == "postgresql://me:***@h/d"
     assert place.origin("database", KERYX_DATABASE=addresses[1])[0] == "postgresql://me@h/d?password=***&x=1"
-    assert place.origin("webhook.secret", KERYX_PROFILE="work") == ("not set", "default")
+    assert place.origin("platforms.webhook.secret", KERYX_PROFILE="work") == ("not set", "default")
 
 
 def test_a_value_is_set_in_place_and_the_comments_stay(place: Place) -> None:
@@ -654,9 +676,9 @@ REFUSED = {
     "wrong": ("scope.dm", "chats", "scope.dm: 'chats' is not known; use one of chat, platform, person"),
     "a wrong place": ("reset.on.signal:b.mode", "idle", "chat_type 'b': use one of"),
     "a secret": (
-        "webhook.secret",
+        "platforms.webhook.secret",
         "x",
-        "webhook.secret: this is a secret; write KERYX_WEBHOOK_SECRET=… into ",
+        "platforms.webhook.secret: this is a secret; write KERYX_PLATFORMS_WEBHOOK_SECRET=… into ",
     ),
     "a password": ("database", "postgresql://a:pw@h/d", "database: this holds a password"),
     "the profile": (
@@ -714,7 +736,7 @@ def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
     monkeypatch.setenv("KERYX_HOME", str(place.home))
     monkeypatch.chdir(place.cwd)
     place.write(place.project_file, "model: openai:b\n")
-    assert load_config().model == "openai:b"
+    assert load_config().values.of(MODEL) == "openai:b"
     assert find_folders().user_file == place.user_file
 
 
@@ -722,7 +744,7 @@ ROW = re.compile(r"^\| `([^`]+)` \| (\S+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 
 
 def test_the_reference_says_what_the_table_says(place: Place) -> None:
-    defaults = {row.name: row.value for row in place.load().explain()}
+    defaults = {row.name: row.value for row in explain_all(place.environ, place.cwd)}
     defaults["database"] = "keryx.db"
 
     def expected(setting: Setting[object]) -> tuple[str, str, str, str]:
@@ -730,12 +752,148 @@ def test_the_reference_says_what_the_table_says(place: Place) -> None:
         variable = f"`{setting.variable}`" if setting.variable else "–"
         return setting.name, variable, f"`{default}`" if default else "–", setting.help
 
+    table = Table(InstalledPlugins(installed_entry_points()))
+    table.load_all()
     text = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
-    assert ROW.findall(text) == [expected(setting) for setting in TABLE]
+    assert ROW.findall(text) == [expected(setting) for setting in table.rows]
 
 
 def test_every_value_that_is_shown_can_be_set(place: Place) -> None:
-    shown = {row.name: row.value for row in place.load().explain()}
-    for name in shown.keys() - {"profile", "webhook.secret", "prompt.id_salt"}:
+    def all_shown() -> dict[str, str]:
+        rows = explain_all(place.environ, place.cwd)
+        return {row.name: row.value for row in rows if row.origin != "not loaded"}
+
+    shown = all_shown()
+    for name in shown.keys() - {"profile", "platforms.webhook.secret", "prompt.id_salt"}:
         place.set(name, shown[name])
-    assert {row.name: row.value for row in place.load().explain()} == shown
+    assert all_shown() == shown
+
+
+def test_an_old_name_of_a_platform_s_setting_is_refused_with_the_new_one(place: Place) -> None:
+    place.write(place.user_file, "webhook:\n  port: 1\n")
+    place.write(place.secrets_file, "KERYX_WEBHOOK_SECRET=x\n")
+    assert place.problems(KERYX_WEBHOOK_PORT="1", KERYX_WEBHOOK_SERVICE_HOST="10.0.0.1") == [
+        f"{place.user_file}:1: there is no setting 'webhook'; write platforms.webhook",
+        f"{place.secrets_file}:1: there is no setting KERYX_WEBHOOK_SECRET; write KERYX_PLATFORMS_WEBHOOK_SECRET",
+        "KERYX_WEBHOOK_PORT: there is no setting KERYX_WEBHOOK_PORT; write KERYX_PLATFORMS_WEBHOOK_PORT",
+    ]
+    with pytest.raises(InvalidValue, match=r"no setting 'webhook.port'; write platforms.webhook.port"):
+        place.set("webhook.port", "1")
+
+
+@pytest.mark.parametrize("setting", ["enabled: true", "port: 1", "secret: x"])
+def test_a_project_can_set_nothing_of_a_platform(place: Place, setting: str) -> None:
+    place.write(place.project_file, f"platforms: {{webhook: {{{setting}}}}}\n")
+    [problem] = place.problems()
+    assert problem.startswith(f"{place.project_file}:1: platforms.webhook.")
+    assert "a project must not decide this" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("platforms: {webhok: {port: 1}}", "no setting 'platforms.webhok'; did you mean platforms.webhook?"),
+        ("platforms: {webhook: {prot: 1}}", "did you mean platforms.webhook.port?"),
+        ("platforms: {telegram: {token: x}}", "package declared cannot be loaded: ModuleNotFoundError"),
+        ("agent: {comand: x}", "no setting 'agent.comand'; did you mean agent.command?"),
+    ],
+)
+def test_a_plug_in_that_is_not_there_or_does_not_load_is_told(place: Place, text: str, sentence: str) -> None:
+    place.write(place.user_file, text)
+    [problem] = place.problems()
+    assert problem.startswith(f"{place.user_file}:1: ")
+    assert sentence in problem
+
+
+def test_a_variable_for_no_platform_is_refused(place: Place) -> None:
+    assert place.problems(KERYX_PLATFORMS_WEBHOOK_PROT="1", KERYX_PLATFORMS_IRC_PORT="1") == [
+        (
+            "KERYX_PLATFORMS_IRC_PORT: there is no setting KERYX_PLATFORMS_IRC_PORT; the platforms are "
+            "discord, local, matrix, signal, telegram, webhook"
+        ),
+        (
+            "KERYX_PLATFORMS_WEBHOOK_PROT: there is no setting KERYX_PLATFORMS_WEBHOOK_PROT; did you mean "
+            "KERYX_PLATFORMS_WEBHOOK_PORT?"
+        ),
+    ]
+
+
+LAMP = """
+from keryx.config.readers import whole
+from keryx.config.setting import Setting
+from keryx.tools.plugin import MadeTools, ToolPlugin
+
+POWER = Setting(name="tools.lamp.power", read=whole(1, 9), default=1, help="How bright it is.")
+PLUGIN = ToolPlugin(settings=(POWER,), make=lambda _: MadeTools())
+"""
+IMPORTED = """
+import sys, keryx.config_load as c
+found = c.load_config()
+plugins = ("keryx.platforms.terminal", "keryx.platforms.webhook", "keryx.agents.acp", "keryx.agents.command", "lamp")
+print(*(name for name in plugins if name in sys.modules))
+print(*found.plugins.platforms, *found.plugins.agents, *found.plugins.tools)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "imported", "used"),
+    [
+        ("", "", "model files keryx mcp shell web"),
+        ("tools: {fetch: {private: yes}}", "", "model files keryx mcp shell web"),
+        ("tools: {lamp: {power: 3}}", "lamp", "model files keryx lamp mcp shell web"),
+        (
+            "agent: {command: cat, timeout_seconds: 3}",
+            "keryx.agents.command",
+            "model command files keryx mcp shell web",
+        ),
+        (
+            "platforms: {webhook: {enabled: yes}}",
+            "keryx.platforms.webhook",
+            "webhook model files keryx mcp shell web",
+        ),
+    ],
+)
+def test_a_plug_in_is_imported_and_used_where_it_is_configured(
+    place: Place, tmp_path: Path, *, text: str, imported: str, used: str
+) -> None:
+    site = declare(tmp_path / "lamp", "keryx.tools", lamp="lamp:PLUGIN")
+    (tmp_path / "lamp" / "lamp.py").write_text(LAMP)
+    place.write(place.user_file, text)
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), site]),
+        "KERYX_TOOLS_FETCH_ALLOW": "none",
+        **place.environ,
+    }
+    program = [sys.executable, "-c", IMPORTED]
+    said = subprocess.run(program, env=environ, cwd=place.cwd, capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == [imported, used]
+
+
+def test_every_installed_plug_in_is_explained_and_a_broken_one_with_the_reason(place: Place) -> None:
+    rows = {row.name: row for row in explain_all(place.environ, place.cwd)}
+    assert rows["platforms.webhook.port"].value == "8460"
+    assert rows["agent.format"].value == "text"
+    assert (rows["platforms.telegram"].origin, "nowhere" in rows["platforms.telegram"].value) == (
+        "not loaded",
+        True,
+    )
+    assert get_value("platforms.webhook.port", place.environ, place.cwd).value == "8460"
+
+
+def test_a_setting_without_a_plug_in_s_name_is_found(place: Place) -> None:
+    place.write(place.user_file, "agent: {format: jsonl}\n")
+    assert place.origin("agent.format") == ("jsonl", f"{place.user_file}:1")
+    assert place.origin("agent.timeout_seconds", KERYX_AGENT_TIMEOUT_SECONDS="5")[0] == "5"
+    assert place.load().plugins.agent == "model"
+
+
+def test_two_packages_with_one_name_are_refused(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = declare(tmp_path / "other", "keryx.platforms", webhook="nowhere:PLUGIN")
+    (tmp_path / "other" / "declared-1.0.dist-info").rename(tmp_path / "other" / "rival-1.0.dist-info")
+    monkeypatch.syspath_prepend(folder)
+    place.write(place.user_file, "platforms: {webhook: {port: 1}}\n")
+    [problem] = place.problems()
+    assert "the packages rival and keryx both bring this plug-in; remove one" in problem

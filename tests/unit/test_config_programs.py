@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from keryx.config import AgentSettings, McpServerSettings
+from keryx.agents.acp.settings import ACP
+from keryx.agents.command.settings import COMMAND, FORMAT
+from keryx.config import Configuration
 from keryx.config_load import load_config, set_value
 from keryx.errors import InvalidValue
+from keryx.tools.mcp.settings import McpServerSettings, mcp_servers
 
 SERVERS = """
 mcp:
@@ -45,6 +48,10 @@ class Home:
         return str(wrong.value)
 
 
+def command(found: Configuration) -> tuple[str, ...]:
+    return found.values.of(COMMAND)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
@@ -52,44 +59,45 @@ def home(tmp_path: Path) -> Home:
 
 def test_nobody_answers_instead_of_a_model_where_nothing_is_said(home: Home) -> None:
     found = load_config(home.environ, home.cwd)
-    assert found.agent == AgentSettings()
-    assert found.mcp_servers == ()
+    assert found.plugins.agent == "model"
+    assert (found.values.of(ACP), found.values.of(COMMAND)) == ((), ())
+    assert mcp_servers(found) == ()
 
 
 def test_a_program_that_is_named_by_a_path_lies_beside_the_file_that_names_it(home: Home) -> None:
     home.write("agent: {command: [./answer.sh, ./a]}\nmcp: {servers: {a: {command: bin/serve}}}")
     found = load_config(home.environ, home.cwd)
-    assert found.agent.command == (str(home.folder / "answer.sh"), "./a")
-    assert found.mcp_servers[0].command == (str(home.folder / "bin" / "serve"),)
-    assert load_config(home.environ | {"KERYX_AGENT_COMMAND": "./it"}, home.cwd).agent.command == (
-        str(home.cwd / "it"),
-    )
-    assert load_config(home.environ | {"KERYX_AGENT_COMMAND": "cat a/b"}, home.cwd).agent.command == (
-        "cat",
-        "a/b",
-    )
+    assert command(found) == (str(home.folder / "answer.sh"), "./a")
+    assert mcp_servers(found)[0].command == (str(home.folder / "bin" / "serve"),)
+    found = load_config(home.environ | {"KERYX_AGENT_COMMAND": "./it"}, home.cwd)
+    assert command(found) == (str(home.cwd / "it"),)
+    found = load_config(home.environ | {"KERYX_AGENT_COMMAND": "cat a/b"}, home.cwd)
+    assert command(found) == ("cat", "a/b")
 
 
 def test_a_command_line_is_a_text_or_a_list(home: Home) -> None:
     home.write("agent: {acp: 'opencode acp --cwd \"/a b\"'}")
-    assert load_config(home.environ, home.cwd).agent.acp == ("opencode", "acp", "--cwd", "/a b")
+    found = load_config(home.environ, home.cwd)
+    assert (found.plugins.agent, found.values.of(ACP)) == ("acp", ("opencode", "acp", "--cwd", "/a b"))
     home.write("agent: {command: [answer, 'a b'], format: jsonl}")
-    agent = load_config(home.environ, home.cwd).agent
-    assert (agent.command, agent.format, agent.acp) == (("answer", "a b"), "jsonl", ())
-    assert set_value("agent.command", "none", environ=home.environ, cwd=home.cwd).agent.command == ()
+    found = load_config(home.environ, home.cwd)
+    assert (found.plugins.agent, command(found)) == ("command", ("answer", "a b"))
+    assert (found.values.of(FORMAT), found.values.of(ACP)) == ("jsonl", ())
+    found = set_value("agent.command", "none", environ=home.environ, cwd=home.cwd)
+    assert (found.plugins.agent, command(found)) == ("model", ())
 
 
 def test_a_program_gets_the_environment_and_the_secrets_but_nothing_of_ours(home: Home) -> None:
-    home.write("", secrets="SOME_KEY=s\nKERYX_WEBHOOK_SECRET=whsec_x\n")
-    agent = load_config(home.environ | {"PATH": "/bin", "KERYX_AGENT_ACP": "it"}, home.cwd).agent
-    assert agent.environment == {"PATH": "/bin", "SOME_KEY": "s"}
-    assert "SOME_KEY" not in repr(agent)
+    home.write("", secrets="SOME_KEY=s\nKERYX_PLATFORMS_WEBHOOK_SECRET=whsec_x\n")
+    found = load_config(home.environ | {"PATH": "/bin", "KERYX_AGENT_ACP": "it"}, home.cwd)
+    assert found.foreign_variables == {"PATH": "/bin", "SOME_KEY": "s"}
+    assert "SOME_KEY" not in repr(found)
 
 
 def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None:
     home.write(SERVERS, secrets="FILES_TOKEN=secret\n")
     found = load_config(home.environ | {"WEB_TOKEN": "t"}, home.cwd)
-    files, web = found.mcp_servers
+    files, web = mcp_servers(found)
     assert files == McpServerSettings(
         name="files",
         command=("server", "--root", "/notes"),
@@ -139,7 +147,7 @@ def test_what_is_wrong_is_told_with_its_line(home: Home, text: str, problem: str
 
 def test_nothing_is_an_empty_list(home: Home) -> None:
     home.write("mcp: {servers: {a: {command: x, env: none, headers: 'A=b'}}}")
-    (server,) = load_config(home.environ, home.cwd).mcp_servers
+    (server,) = mcp_servers(load_config(home.environ, home.cwd))
     assert (server.env, server.headers) == ({}, {"A": "b"})
 
 

@@ -1,148 +1,115 @@
-"""What the gateway and whoever answers know of each other.
+"""The contract between the gateway and the agents that answer turns.
 
-An agent is given a brief and a stage. What it says and does, it does on the stage, which makes it durable before it
-takes effect; in the end it returns its answer. It is cancelled like any task, and the stage keeps what it had said.
+An agent gets a brief and a stage. Everything it says and does goes through the stage, which stores it before it takes
+effect. At the end the agent returns its answer. It is cancelled like any task, and the stage keeps the text so far.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from keryx.clock import Micros
-from keryx.domain.cover import Cover, Summary
-from keryx.domain.gauge import Gauge
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import Message, NewMessage, ToolResultPart
-from keryx.domain.person import Role
-from keryx.domain.prompt import ContextFacts
-from keryx.domain.settings import ModelSettings
-from keryx.domain.toolset import GENERAL
-from keryx.domain.turn import StepEffect, TurnId, TurnPurpose
-from keryx.errors import KeryxError
+from keryx.core.context.rules.cover import Cover, Summary
+from keryx.core.context.rules.gauge import Gauge
+from keryx.core.context.rules.prompt import ContextFacts
+from keryx.core.conversations.rules.message import Message, NewMessage, ToolResultPart
+from keryx.core.conversations.rules.session_settings import ModelSettings
+from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.values.role import Role
+from keryx.core.values.turn_states import TurnId, TurnPurpose
 from keryx.values import dataclass
 
-Said: TypeAlias = Message | Cover
-"""What a model reads of the past: a message, or the summary that stands for several."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOffer:
-    """A tool the agent may call; ``parameters`` is the JSON schema of its arguments."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, JsonValue]
-    effect: StepEffect
-    toolset: str = GENERAL
-    """The named set it belongs to: sets are granted by role and platform."""
-    is_foreign: bool = False
-    """Whether a program that the owner named does it: on a messaging platform its set must be named."""
-    pure_actions: frozenset[str] = frozenset()
-    """The values of its argument ``action`` with which it changes nothing, whatever its effect is otherwise."""
-
-    def effect_of(self, arguments: JsonValue) -> StepEffect:
-        """Return the effect of one call."""
-        action = arguments.get("action") if isinstance(arguments, dict) else None
-        return "pure" if isinstance(action, str) and action in self.pure_actions else self.effect
+HistoryItem: TypeAlias = Message | Cover
+"""A message as a model reads it, or the summary that stands for several messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What an agent is given: where it is, whom it answers, what was said, and what it may do."""
+    """The input of a turn: the place, the person, the conversation, and the tools."""
 
     turn_id: TurnId
     session_id: str
     purpose: TurnPurpose
     context: ContextFacts
-    messages: Sequence[Said]
-    """The active branch as a model reads it, ending with what is to be answered; every call in it has its result."""
+    messages: Sequence[HistoryItem]
+    """The active branch as a model reads it, up to the messages to answer. Each call in it has its result."""
     tools: Sequence[ToolOffer]
     role: Role
-    """Of the person it speaks with."""
+    """The role of the person."""
     model: str | None = None
     model_settings: ModelSettings | None = None
     has_failed: bool = False
     """Whether the last attempt at this turn failed."""
     focus: str | None = None
-    """What a person who asks for a summary wants it to dwell on."""
+    """The subject that a summary should keep, if the person named one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A model as ``provider:name``, and the system prompt and the list of tools it was given, word for word."""
+class ModelUse:
+    """A model as ``provider:name``, with the exact system prompt and list of tools that it was sent."""
 
     model: str
     prompt: str
     tools: str
     gauge: Gauge | None = None
-    """How full its context is: an estimate before it answers, then by its provider's count; None where not known."""
+    """How full its context window is: an estimate before the answer, then the provider's count; None if not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDone:
-    """What came of a step: the results in the order of its calls, and what people said meanwhile."""
+    """The outcome of a step: the results in the order of its calls, and the messages that arrived meanwhile."""
 
     results: tuple[ToolResultPart, ...]
     joined: tuple[NewMessage, ...] = ()
-    """Messages that steer: the agent goes on with them in view."""
+    """Messages that steer the turn: the agent reads them before it continues."""
 
 
 class Stage(Protocol):
-    """Where an agent speaks and acts. Every call may be the last: the agent is cancelled when it is stopped."""
+    """The outlets of an agent. Any call may be the last: the agent is cancelled when the turn is stopped."""
 
     async def say(self, text: str) -> None:
-        """Show a piece of the answer, as it is written."""
+        """Show a piece of the answer while it is written."""
 
     async def think(self, text: str) -> None:
-        """Show a piece of what is thought before the answer."""
+        """Show a piece of the thinking before the answer."""
 
     async def pause(self, reason: str) -> None:
-        """Tell those who wait why nothing comes for now; it holds until something does."""
+        """Show why no text comes for now, until the next text comes."""
 
     async def show_call(self, text: str) -> None:
-        """Show in a line what the agent does itself; ``act`` keeps it when it is done."""
+        """Show a line for a tool that the agent runs itself; ``act`` stores it at its end."""
 
-    async def note_model(self, asked: Asked) -> None:
-        """Keep which model the turn asked, and with what; the last one counts."""
+    async def note_model(self, use: ModelUse) -> None:
+        """Store the model that the turn asked, and its prompt; the last one counts."""
 
     async def act(self, step: NewMessage) -> StepDone:
-        """Carry out the calls of an assistant's message, which is stored before any of them starts."""
+        """Run the calls of an assistant's message, which is stored before any of them starts."""
 
-    async def reread(self) -> Sequence[Said]:
-        """Return what a model reads of the conversation now, the steps of this turn included."""
+    async def reread(self) -> Sequence[HistoryItem]:
+        """Return the conversation as a model reads it now, with the steps of this turn."""
 
     async def pinned(self) -> frozenset[int]:
-        """Return the numbers of the messages that people pinned, which summaries should leave as they are."""
+        """Return the numbers of the pinned messages, which summaries should not cover."""
 
     async def cover(self, summary: Summary) -> bool:
-        """Let a summary stand for a range of what ``reread`` returned; say whether it does."""
+        """Store a summary for a range of the messages that ``reread`` returned; return whether it was stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a turn ends with; None, or ``silent``, says nothing to anybody."""
+    """The end of a turn. Without a message, or with ``silent``, nothing is delivered."""
 
     message: NewMessage | None
     silent: bool = False
     notice: str | None = None
-    """What is told where it was asked, and is no part of the conversation."""
+    """A notice for the chat that asked; it is not part of the conversation."""
     unsaid: NewMessage | None = None
-    """The answer to what Keryx itself asked: it stands in no transcript, but what it used counts."""
-
-
-class AgentFailed(KeryxError):
-    """The agent cannot answer: the reason in words a person can read, and after how long it is worth trying again."""
-
-    def __init__(self, reason: str, *, retry_after: Micros | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.retry_after = retry_after
+    """The answer to a request of Keryx itself: it is in no transcript, but its tokens count."""
 
 
 class Agent(Protocol):
-    """Answers turns, any number at once."""
+    """Answers turns, any number at the same time."""
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer one turn, or raise ``AgentFailed``."""
 
     async def close(self) -> None:
-        """Let go of connections and processes."""
+        """Close all connections and end all processes."""

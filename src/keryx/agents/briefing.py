@@ -1,12 +1,12 @@
-"""A brief in words and in JSON, for programs that answer: what was asked, what was said before, what may be called."""
+"""A brief as text and as JSON, for programs that answer turns."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from keryx.agents.agent import Asked, Brief, Said, StepDone
-from keryx.domain.cover import Cover
-from keryx.domain.graphemes import cut
-from keryx.domain.message import (
+from keryx.agents.agent import Brief, HistoryItem, ModelUse, StepDone
+from keryx.core.context.rules.cover import Cover
+from keryx.core.context.rules.prompt import author_prefixed, context_block
+from keryx.core.conversations.rules.message import (
     MediaPart,
     Message,
     NewMessage,
@@ -14,22 +14,22 @@ from keryx.domain.message import (
     ToolResultPart,
     text_of,
 )
-from keryx.domain.prompt import context_block, spoken_by
+from keryx.core.values.graphemes import cut
 
 VERSION: Final = 1
 OUTPUT_SHOWN: Final = 500
-"""How much of a call's result stands in a conversation that is told as text."""
+"""The characters of a call's result in a conversation as text."""
 HISTORY_MAX: Final = 60_000
-"""How many characters of a conversation are told as text, from its end."""
+"""The characters of a conversation as text, counted from its end."""
 
 
-def answered_by(name: str) -> Asked:
-    """Return what a turn keeps of who answered it; what a program makes of its brief is its own."""
-    return Asked(model=name, prompt="", tools="")
+def answered_by(name: str) -> ModelUse:
+    """Return what a turn records of a program that answers it; the program's own prompt is not known."""
+    return ModelUse(model=name, prompt="", tools="")
 
 
 def asked_text(brief: Brief) -> str:
-    """Return what people said since the last answer."""
+    """Return the messages of people since the last answer."""
     asked: list[str] = []
     for message in reversed(brief.messages):
         if isinstance(message, Cover) or (message.role == "assistant" and asked):
@@ -40,30 +40,30 @@ def asked_text(brief: Brief) -> str:
 
 
 def is_group(brief: Brief) -> bool:
-    """Say whether several people speak there."""
+    """Return whether several people write in the chat."""
     return brief.context.source.chat_type != "dm"
 
 
 def spoken(message: Message | NewMessage, *, is_group: bool) -> str:
-    """Return what a message says: in a group by whom, and what it shows by name."""
+    """Return the text of a message with the names of its attachments; in a group also with its author."""
     shown = [f"[{part.name or part.media_type}]" for part in message.parts if isinstance(part, MediaPart)]
     text = "\n".join(filter(None, [text_of(message.parts), *shown]))
-    return spoken_by(message.author, text) if is_group and message.author else text
+    return author_prefixed(message.author, text) if is_group and message.author else text
 
 
-def history_text(messages: Sequence[Said], *, is_group: bool) -> str:
-    """Return a conversation as text, the end of it if it is long."""
-    told = "\n\n".join(piece for each in messages for piece in _told(each, is_group=is_group))
-    return told if len(told) <= HISTORY_MAX else f"[…]{told[-HISTORY_MAX:]}"
+def history_text(messages: Sequence[HistoryItem], *, is_group: bool) -> str:
+    """Return a conversation as text, and only its end if it is long."""
+    text = "\n\n".join(piece for each in messages for piece in _pieces(each, is_group=is_group))
+    return text if len(text) <= HISTORY_MAX else f"[…]{text[-HISTORY_MAX:]}"
 
 
-def _told(said: Said, *, is_group: bool) -> Iterator[str]:
-    if isinstance(said, Cover):
-        yield f"[summary of what was said before] {said.summary}"
+def _pieces(item: HistoryItem, *, is_group: bool) -> Iterator[str]:
+    if isinstance(item, Cover):
+        yield f"[summary of what was said before] {item.summary}"
         return
-    if text := spoken(said, is_group=is_group and said.role == "user"):
-        yield f"{said.role}: {text}"
-    for part in said.parts:
+    if text := spoken(item, is_group=is_group and item.role == "user"):
+        yield f"{item.role}: {text}"
+    for part in item.parts:
         if isinstance(part, ToolCallPart):
             yield f"[called {part.name}: {cut(str(part.arguments), OUTPUT_SHOWN)}]"
         elif isinstance(part, ToolResultPart):
@@ -71,7 +71,7 @@ def _told(said: Said, *, is_group: bool) -> Iterator[str]:
 
 
 def brief_json(brief: Brief) -> dict[str, Any]:
-    """Return a brief as the first line that a program of the format ``jsonl`` reads (see the guide to agents)."""
+    """Return a brief as the first line for a program of the format ``jsonl`` (see the guide to agents)."""
     return {
         "type": "brief",
         "version": VERSION,
@@ -95,7 +95,7 @@ def brief_json(brief: Brief) -> dict[str, Any]:
 
 
 def results_json(done: StepDone, calls: Sequence[ToolCallPart]) -> dict[str, Any]:
-    """Return what came of calls as the line a program reads next, in the order of the calls."""
+    """Return the results of calls as the next line for a program, in the order of the calls."""
     by_id = {result.call_id: result for result in done.results}
     return {
         "type": "results",
@@ -104,19 +104,19 @@ def results_json(done: StepDone, calls: Sequence[ToolCallPart]) -> dict[str, Any
     }
 
 
-def _message_json(said: Said) -> dict[str, Any]:
-    if isinstance(said, Cover):
-        return {"role": "summary", "text": said.summary}
-    told: dict[str, Any] = {"role": said.role, "text": said.text, "author": said.author}
-    calls = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in said.tool_calls]
-    results = [_result_json(part) for part in said.parts if isinstance(part, ToolResultPart)]
+def _message_json(item: HistoryItem) -> dict[str, Any]:
+    if isinstance(item, Cover):
+        return {"role": "summary", "text": item.summary}
+    message: dict[str, Any] = {"role": item.role, "text": item.text, "author": item.author}
+    calls = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in item.tool_calls]
+    results = [_result_json(part) for part in item.parts if isinstance(part, ToolResultPart)]
     media = [
         {"type": part.media_type, "name": part.name, "url": part.url}
-        for part in said.parts
+        for part in item.parts
         if isinstance(part, MediaPart)
     ]
     lists = {"calls": calls, "results": results, "media": media}
-    return told | {name: value for name, value in lists.items() if value}
+    return message | {name: value for name, value in lists.items() if value}
 
 
 def _result_json(part: ToolResultPart) -> dict[str, Any]:

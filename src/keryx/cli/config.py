@@ -4,9 +4,7 @@ from typing import NoReturn
 
 import click
 
-from keryx.config import Explained
-from keryx.config_load import find_folders, load_config, set_value
-from keryx.config_load.table import named
+from keryx.config_load import explain_all, find_folders, get_value, set_value
 from keryx.errors import InvalidValue
 
 VALUE_MAX = 60
@@ -28,7 +26,7 @@ def command() -> None:
 def show() -> None:
     """Print the whole configuration."""
     try:
-        rows = [row._replace(value=_on_one_line(row.value)) for row in load_config().explain()]
+        rows = [row._replace(value=_on_one_line(row.value)) for row in explain_all()]
     except InvalidValue as error:
         _fail(error)
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
@@ -48,7 +46,7 @@ def show() -> None:
 def get(name: str) -> None:
     """Print one value."""
     try:
-        click.echo(_row(name).value)
+        click.echo(get_value(name).value)
     except InvalidValue as error:
         _fail(error)
     _tell_passed_over()
@@ -94,14 +92,6 @@ def _tell_passed_over() -> None:
     folders = find_folders()
     for path in folders.passed_over:
         click.echo(f"{path} is not read: this profile's lies in {folders.config_dir}", err=True)
-
-
-def _row(name: str) -> Explained:
-    known = named(name)
-    for row in load_config().explain():
-        if row.name == known.name:
-            return row
-    raise InvalidValue(f"{name} is not set")
 
 
 def _on_one_line(value: str) -> str:

@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from keryx.agents.offline import MODEL, missing
+from keryx.agents.model.offline import MODEL, missing
 from keryx.cli.running import serve
 from keryx.clock import SystemClock
 from keryx.config import Configuration
+from keryx.config.setting import HOME_VARIABLE
 from keryx.config_load import load_config, set_value
-from keryx.config_load.folders import HOME_VARIABLE, PROJECT_FILE
+from keryx.config_load.folders import PROJECT_FILE
 from keryx.demo.filling import fill_demo
 
 TOLD: Final = """\

@@ -7,7 +7,7 @@ import json
 import logging
 
 from keryx.config import LogFormat
-from keryx.gateway.log import ERROR, fields_of, trace_of
+from keryx.gateway.runtime.log import ERROR, fields_of, trace_of
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

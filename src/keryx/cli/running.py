@@ -7,13 +7,14 @@ import logging
 import signal
 import sys
 
+from keryx.agents.plugin import AgentPlugin
 from keryx.app import System, open_system
 from keryx.app import serve as run_gateway
 from keryx.cli.log_format import formatter_of
 from keryx.clock import SECOND, SystemClock
 from keryx.config import Configuration, LogFormat, LogLevel
-from keryx.gateway.supervisor import Account, Gateway
-from keryx.views.nodes import Nodes, show_nodes
+from keryx.core.upkeep.views.nodes import Nodes, show_nodes
+from keryx.gateway.gateway import Account, Gateway
 
 CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2")
 """Loggers that tell every URL with all that is in it: addresses hold keys."""
@@ -24,13 +25,13 @@ HISTORY = "history"
 def chat(configuration: Configuration, *, resume: str | None) -> int:
     """Chat in this terminal until the person leaves."""
     _say_who_wins(configuration)
-    talk = importlib.import_module("keryx.cli.chat").chat
+    talk = importlib.import_module("keryx.cli.chat.chat").chat
     _log_to_file(configuration)
 
     async def run() -> int:
         async with open_system(configuration) as system:
             code: int = await talk(
-                system.desk,
+                system.runtime,
                 system.agent,
                 system.toolbox,
                 who=system.who,
@@ -45,12 +46,12 @@ def chat(configuration: Configuration, *, resume: str | None) -> int:
 def print_answer(configuration: Configuration, *, text: str, resume: str | None) -> int:
     """Print the answer to one question."""
     _say_who_wins(configuration)
-    ask = importlib.import_module("keryx.cli.chat_print").print_answer
+    ask = importlib.import_module("keryx.cli.chat.print_answer").print_answer
     configure_logging("error", configuration.log.format)
 
     async def run() -> int:
         async with open_system(configuration, is_for_one_turn=True) as system:
-            code: int = await ask(system.desk, system.agent, system.toolbox, text, resume=resume)
+            code: int = await ask(system.runtime, system.agent, system.toolbox, text, resume=resume)
             return code
 
     try:
@@ -66,7 +67,9 @@ def serve(configuration: Configuration) -> int:
 
     def ready(system: System, gateway: Gateway) -> None:
         accounts = ", ".join(map(told_account, gateway.accounts)) or "no platform set up yet"
-        print(f"keryx: ready as {system.desk.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True)
+        print(
+            f"keryx: ready as {system.runtime.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True
+        )
 
     asyncio.run(run_gateway(configuration, ready=ready))
     return 0
@@ -82,7 +85,7 @@ def nodes(configuration: Configuration, *, as_json: bool) -> int:
 
     async def look() -> Nodes:
         async with open_system(configuration) as system:
-            return await system.desk.database.read(show_nodes)
+            return await system.runtime.database.read(show_nodes)
 
     shown = asyncio.run(look())
     print(_as_json(shown) if as_json else _as_text(shown))
@@ -97,12 +100,13 @@ def usage(configuration: Configuration, *, days: int, as_json: bool) -> int:
 
 
 def _say_who_wins(configuration: Configuration) -> None:
-    """Warn of a model that is set though a program answers."""
-    agent, models = configuration.agent, configuration.models
-    if (agent.acp or agent.command) and (models.default or models.by_platform):
-        setting = "agent.acp" if agent.acp else "agent.command"
-        which = models.default or "set for a platform"
-        print(f"keryx: {setting} answers; the model ({which}) is not asked.", file=sys.stderr)
+    """Warn of settings of an agent that have no effect, because another agent answers."""
+    plugins = configuration.plugins
+    for name, plugin in plugins.agents.items():
+        assert isinstance(plugin, AgentPlugin)
+        unused = plugin.unused(configuration) if name != plugins.agent else None
+        if unused is not None:
+            print(f"keryx: agent.{plugins.agent} answers; {unused}.", file=sys.stderr)
 
 
 def _as_text(shown: Nodes) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import keryx
 from keryx.clock import DAY, SystemClock
 from keryx.config import Configuration
-from keryx.domain.prices import LIST_DATE, LIST_NAME
-from keryx.domain.usage import ESTIMATED, UNKNOWN_MODEL, Amount, tell_amount
-from keryx.domain.zone import datetime_of, zone_of
-from keryx.views.usage import Usage
+from keryx.core.context.rules.prices import LIST_DATE, LIST_NAME
+from keryx.core.context.rules.usage import ESTIMATED, UNKNOWN_MODEL, Amount, format_amount
+from keryx.core.context.views.usage import Usage
+from keryx.core.values.time_zone import datetime_of, zone_of
 
 SESSIONS_SHOWN = 10
 
@@ -42,10 +42,12 @@ def _as_text(used: Usage, sessions: Mapping[str, Amount], *, days: int) -> str:
         "By model": {model or UNKNOWN_MODEL: amount for model, amount in used.models.items()},
         "By conversation": sessions,
     }
-    lines = [f"The last {days} days: {tell_amount(used.total)}"]
+    lines = [f"The last {days} days: {format_amount(used.total)}"]
     for title, amounts in parts.items():
         lines.append(f"{title}:")
-        lines += [f"  {name}: {tell_amount(amount)}" for name, amount in amounts.items() if amount.has_tokens]
+        lines += [
+            f"  {name}: {format_amount(amount)}" for name, amount in amounts.items() if amount.has_tokens
+        ]
     return "\n".join([*lines, ESTIMATED])
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from platformdirs import PlatformDirs
 
+from keryx.config.setting import HOME_VARIABLE
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
-HOME_VARIABLE = "KERYX_HOME"
 PROFILE_VARIABLE = "KERYX_PROFILE"
 PROJECT_FILE = "keryx.yaml"
 

@@ -7,13 +7,12 @@ An empty variable counts as none. Variables that begin like ours and mean someth
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keryx.config_load.folders import HOME_VARIABLE
-from keryx.config_load.setting import PREFIX
+from keryx.config.setting import HOME_VARIABLE, PREFIX
 from keryx.config_load.sources import Given
-from keryx.config_load.table import VARIABLES, Named, chosen_family, nearest_variable
+from keryx.config_load.table import NamedSetting, Table
 from keryx.errors import InvalidValue
 
 OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
@@ -22,22 +21,17 @@ OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_PROVIDERS_OWN = re.compile(rf"(?!{PREFIX})[A-Z][A-Z0-9_]*_(?:API_KEY|BASE_URL)")
-_SECRET = re.compile(
-    r"(?:^|_)(?:API_?)?KEYS?(?:_|$)|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(?:^|_)PAT(?:_|$)"
-)
-_PASSWORD = re.compile(r"://[^/?#@\s]*:[^/?#@\s]*@")
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
 
-def given_by_environment(environ: Mapping[str, str], user_file: Path) -> Iterator[Given | str]:
+def given_by_environment(table: Table, environ: Mapping[str, str], user_file: Path) -> Iterator[Given | str]:
     """Yield what the environment sets."""
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         if environ[variable] and variable not in OTHERS:
-            yield from _given(variable, environ[variable], origin=variable, user_file=user_file)
+            yield from _given(table, variable, environ[variable], origin=variable, user_file=user_file)
 
 
-def given_by_secrets(path: Path, user_file: Path) -> Iterator[Given | str]:
+def given_by_secrets(table: Table, path: Path, user_file: Path) -> Iterator[Given | str]:
     """Yield what the ``.env`` sets; variables that are not ours are for others, and left alone."""
     try:
         text = _read_private(path)
@@ -55,7 +49,7 @@ def given_by_secrets(path: Path, user_file: Path) -> Iterator[Given | str]:
         elif match[1] == HOME_VARIABLE:
             yield f"{origin}: {HOME_VARIABLE} says where this file is; set it in the environment"
         elif match[1].startswith(PREFIX) and _unquoted(match[2]):
-            said = list(_given(match[1], _unquoted(match[2]), origin=origin, user_file=user_file))
+            said = list(_given(table, match[1], _unquoted(match[2]), origin=origin, user_file=user_file))
             # In a file of ours nobody else's variable begins like ours.
             yield from said or [f"{origin}: there is no setting {match[1]}; remove the line"]
 
@@ -70,35 +64,17 @@ def known_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
     return {name: value for name, value in {**written, **environ}.items() if value}
 
 
-def provider_variables(known: Mapping[str, str]) -> dict[str, str]:
-    """Return keys and addresses of model providers, under the names their own packages read."""
-    return {name: value for name, value in known.items() if _PROVIDERS_OWN.fullmatch(name)}
-
-
-def program_variables(environ: Mapping[str, str], named: Collection[str]) -> dict[str, str]:
-    """Return what the commands that tools run see of the environment.
-
-    Nothing whose name or value looks like a secret, unless it is ``named``, and of ours only where our folders are.
-    """
-    return {
-        name: value
-        for name, value in environ.items()
-        if name in named
-        or not (_is_secret(name, value) or (name.startswith(PREFIX) and name != HOME_VARIABLE))
-    }
-
-
-def _is_secret(name: str, value: str) -> bool:
-    return bool(_SECRET.search(name.upper()) or _PASSWORD.search(value))
-
-
-def _given(variable: str, value: str, *, origin: str, user_file: Path) -> Iterator[Given | str]:
-    setting = VARIABLES.get(variable)
+def _given(table: Table, variable: str, value: str, *, origin: str, user_file: Path) -> Iterator[Given | str]:
+    try:
+        setting = table.for_variable(variable)
+    except InvalidValue as error:
+        yield f"{origin}: {error}"
+        return
     if setting is not None:
-        yield Given(named=Named(setting=setting, keys=tuple(setting.parts)), raw=value, origin=origin)
-    elif family := chosen_family(variable):
+        yield Given(named=NamedSetting(setting=setting, keys=tuple(setting.parts)), raw=value, origin=origin)
+    elif family := table.chosen_family(variable):
         yield f"{origin}: no variable can set {family.name}; write it into {user_file}"
-    elif near := nearest_variable(variable):
+    elif near := table.nearest_variable(variable):
         yield f"{origin}: there is no setting {variable}; did you mean {near}?"
 
 

@@ -10,10 +10,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from keryx.config_load.readers import Raw
-from keryx.config_load.setting import Setting
+from keryx.config.readers import Raw
+from keryx.config.setting import Setting
 from keryx.config_load.sources import Given
-from keryx.config_load.table import TREE, Named, Tree, unknown_key
+from keryx.config_load.table import NamedSetting, Table, Tree
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
@@ -36,7 +36,7 @@ def read_text(path: Path) -> str | None:
         raise InvalidValue(f"{path}:{line}: this is not UTF-8; save the file in that encoding") from error
 
 
-def given_by(path: Path, text: str) -> Iterator[Given | str]:
+def given_by(table: Table, path: Path, text: str) -> Iterator[Given | str]:
     """Yield every value of a file with its line, and every problem with its shape."""
     from ruamel.yaml import YAML  # noqa: PLC0415 - see the module's promise
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
@@ -52,18 +52,26 @@ def given_by(path: Path, text: str) -> Iterator[Given | str]:
     else:
         # Without a value the file is empty, or all comments.
         if root is not None and str(root.tag) != _NULL:
-            yield from _Walk(path).level(root, (), TREE)
+            yield from _Walk(table, path).level(root, (), table.tree)
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
     """Goes through a file and the table at once, so no deeper than the table is, whatever the file refers to."""
 
+    table: Table
     path: Path
 
     def level(self, node: Any, above: tuple[str, ...], here: Tree) -> Iterator[Given | str]:
         """Yield what stands under ``above``."""
-        if node.id != "mapping":
+        is_mapping = node.id == "mapping"
+        names = [str(key.value) for key, _ in node.value if key.id == "scalar"] if is_mapping else [""]
+        try:
+            self.table.enter(above, names)
+        except InvalidValue as error:
+            yield f"{self._at(node)}: {error}"
+            return
+        if not is_mapping:
             what = ".".join(above) or "the file"
             yield f"{self._at(node)}: {what} must hold settings by name: {', '.join(here)}"
             return
@@ -83,13 +91,13 @@ class _Walk:
         free = next((name for name in here if name.startswith("<")), None)
         below = here.get(path[-1] if free is None else free)
         if below is None:
-            yield f"{self._at(key)}: {unknown_key(path, here)}"
+            yield f"{self._at(key)}: {self.table.unknown_key(path, here)}"
         elif isinstance(below, Setting):
-            yield self._value(key, value, Named(setting=below, keys=path))
+            yield self._value(key, value, NamedSetting(setting=below, keys=path))
         elif str(value.tag) != _NULL:
             yield from self.level(value, path, below)
 
-    def _value(self, key: Any, value: Any, named: Named) -> Given | str:
+    def _value(self, key: Any, value: Any, named: NamedSetting) -> Given | str:
         try:
             raw = _pairs(value) if named.setting.holds_pairs and value.id == "mapping" else _raw(value)
             return Given(named=named, raw=raw, origin=self._at(key))
@@ -114,7 +122,7 @@ def _pairs(node: Any) -> Raw:
     return tuple(f"{name.value}={value.value}" for name, value in node.value)
 
 
-def with_value(path: Path, text: str, keys: tuple[str, ...], value: object) -> str:
+def with_value(table: Table, path: Path, text: str, *, named: NamedSetting, value: object) -> str:
     """Return the text of a file with one setting changed or added, and everything else left as it was."""
     from ruamel.yaml import YAML  # noqa: PLC0415 - see the module's promise
     from ruamel.yaml.error import YAMLError  # noqa: PLC0415
@@ -129,18 +137,18 @@ def with_value(path: Path, text: str, keys: tuple[str, ...], value: object) -> s
         root = yaml.load(text)
     except (YAMLError, ValueError, RecursionError):
         # The reader has the better sentence, unless only a scalar's meaning, which it does not look at, is wrong.
-        problems = [each for each in given_by(path, text) if isinstance(each, str)]
+        problems = [each for each in given_by(table, path, text) if isinstance(each, str)]
         raise InvalidValue("\n".join(problems) or f"{path}: cannot be changed in place; edit it") from None
     # The library drops the comments of a file that has nothing else.
     before, root = ("", root) if root is not None else (text and text.rstrip("\n") + "\n", {})
     if isinstance(value, str) and "\n" in value:
         value = LiteralScalarString(value)
     level: Any = root
-    for depth, key in enumerate(keys):
+    for depth, key in enumerate(named.keys):
         if not isinstance(level, dict):
-            where = ".".join(keys[:depth]) or "the file"
+            where = ".".join(named.keys[:depth]) or "the file"
             raise InvalidValue(f"{path}: {where} must hold settings by name; correct it first")
-        if depth == len(keys) - 1:
+        if depth == len(named.keys) - 1:
             level[key] = list(value) if isinstance(value, tuple) else value
         elif level.get(key) is None:
             level[key] = {}

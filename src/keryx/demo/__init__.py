@@ -1,1 +1,1 @@
-"""A store of sample conversations, made for looking around; see ``keryx.demo.filling``."""
+"""A store of sample conversations to explore; see ``keryx.demo.filling``."""

@@ -1,10 +1,10 @@
-"""The sample conversations of the demo: data. A curious person, her family and her colleagues, over three weeks."""
+"""The sample conversations of the demo, as data: a person, her family and her colleagues over three weeks."""
 
 from typing import Final
 
 from keryx.clock import DAY, HOUR, MINUTE
-from keryx.demo.script import Call, Conversation, Exchange, Fork, Job
-from keryx.domain.source import LOCAL_CLI, Source
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.demo.script import Fork, SampleCall, SampleConversation, SampleExchange, SampleProcess
 
 SONNET: Final = "anthropic:claude-sonnet-5"
 GPT: Final = "openai:gpt-5"
@@ -67,7 +67,7 @@ HOTELS: Final = """\
 1. Hotel Santa Maria, Trastevere: quiet court with orange trees, 164 € a night
 2. Casa Fabbrini, near Piazza di Spagna: small, 149 €
 3. Residenza Farnese: a former convent, 187 €"""
-ROME: Final = Conversation(
+ROME: Final = SampleConversation(
     source=TELEGRAM,
     ago=12 * DAY + 3 * HOUR,
     model=SONNET,
@@ -83,47 +83,47 @@ ROME: Final = Conversation(
         "less than flights and one hotel night together.",
     ),
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="Ben and I want to go to Rome from 14 to 18 April. Find us a quiet hotel, please.",
             thinking="They want quiet. Trastevere away from the bars, or a convent. I should look up prices.",
             calls=(
-                Call(name="fetch_url", arguments={"url": "https://hotels.example/rome"}, output=HOTELS),
-                Call(name="search_history", arguments={"query": "hotel"}, output="Nothing was found."),
+                SampleCall(name="fetch_url", arguments={"url": "https://hotels.example/rome"}, output=HOTELS),
+                SampleCall(name="search_history", arguments={"query": "hotel"}, output="Nothing was found."),
             ),
             answer="I would take the **Hotel Santa Maria**: all its rooms look into a court with orange trees, and "
             "the nights there are quiet. The others:\n\n" + HOTELS,
         ),
-        Exchange(
+        SampleExchange(
             said="This is the court, isn't it?",
             picture="court.png",
             answer="Yes, that is the court of the Santa Maria.",
         ),
-        Exchange(
+        SampleExchange(
             said="Plan the first day.", answer="Morning: Colosseum. Noon: Forum. Evening: Trastevere on foot."
         ),
-        Exchange(
+        SampleExchange(
             said="/retry",
             answer="Arrive slowly: coffee at Sant'Eustachio, the Pantheon before eleven, lunch near Campo de' "
             "Fiori, and in the afternoon only one thing, the Palazzo Massimo. Evening in Trastevere.",
         ),
-        Exchange(said="Add a restaurant with live music.", answer="Big Mama has blues on Fridays."),
-        Exchange(said="/undo"),
-        Exchange(said="/title Trip to Rome"),
-        Exchange(said="/sethome"),
+        SampleExchange(said="Add a restaurant with live music.", answer="Big Mama has blues on Fridays."),
+        SampleExchange(said="/undo"),
+        SampleExchange(said="/title Trip to Rome"),
+        SampleExchange(said="/sethome"),
     ),
 )
-FAMILY_TALK: Final = Conversation(
+FAMILY_TALK: Final = SampleConversation(
     source=FAMILY,
     ago=9 * DAY,
     model=GPT,
     tags=("family",),
     exchanges=(
-        Exchange(said="Who brings what on Sunday?", answer="So far nobody said. Shall I keep a list?"),
-        Exchange(said="I bring the salad 🥗", by=FAMILY_BEN, answer="Noted: Ben brings the salad."),
-        Exchange(
+        SampleExchange(said="Who brings what on Sunday?", answer="So far nobody said. Shall I keep a list?"),
+        SampleExchange(said="I bring the salad 🥗", by=FAMILY_BEN, answer="Noted: Ben brings the salad."),
+        SampleExchange(
             said="Then I bake the cake. Remind us on Saturday.",
             calls=(
-                Call(
+                SampleCall(
                     name="schedule",
                     arguments={"action": "create", "rule": "at Saturday 10:00", "route": "origin"},
                     output="Scheduled: Saturday 10:00.",
@@ -132,37 +132,37 @@ FAMILY_TALK: Final = Conversation(
             ),
             answer="Ana bakes the cake, Ben brings the salad. I will remind you here on Saturday at ten.",
         ),
-        Exchange(said="/title Sunday lunch"),
+        SampleExchange(said="/title Sunday lunch"),
     ),
 )
-BEN_TALK: Final = Conversation(
+BEN_TALK: Final = SampleConversation(
     source=BEN,
     ago=8 * DAY,
     model=GPT,
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="What do I need for a potato salad for eight?",
             answer="Two kilos of waxy potatoes, half a litre of broth, vinegar, oil, mustard, two onions, chives.",
         ),
     ),
 )
-RELEASE: Final = Conversation(
+RELEASE: Final = SampleConversation(
     source=DISCORD,
     ago=6 * DAY,
     model=SONNET,
     tags=("work", "herald"),
     project="Herald",
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="Why does the nightly build fail?",
             calls=(
-                Call(
+                SampleCall(
                     name="terminal",
                     arguments={"command": "git log --oneline -3"},
                     output="a1f09c2 Parse dates in one place\n77b21de Tidy\n0c3e9aa Add zones",
                     effect="once",
                 ),
-                Call(
+                SampleCall(
                     name="find_in_files",
                     arguments={"pattern": "strptime", "path": "src"},
                     output="src/dates.py:41:    return datetime.strptime(text, '%d.%m.%Y')",
@@ -171,29 +171,29 @@ RELEASE: Final = Conversation(
             answer="Since `a1f09c2` dates are parsed with `%d.%m.%Y`, but the fixtures write ISO dates:\n\n"
             "```python\nreturn datetime.fromisoformat(text)\n```\n\nThat line fixes it.",
         ),
-        Exchange(
+        SampleExchange(
             said="Thanks. Write the release notes for 1.4, long form please.",
             answer="# Herald 1.4\n\nDates are read in one place. Zones are",
             stopped=True,
         ),
-        Exchange(
+        SampleExchange(
             said="Short form!",
             answer="**Herald 1.4**: dates are read in one place, zones are kept, the build is green again.",
         ),
-        Exchange(said="/title Nightly build and release 1.4"),
+        SampleExchange(said="/title Nightly build and release 1.4"),
     ),
 )
-SUPPORT: Final = Conversation(
+SUPPORT: Final = SampleConversation(
     source=SLACK,
     ago=4 * DAY,
     model=GPT,
     tags=("work",),
     unread=True,
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="A customer asks how to export all conversations.",
             calls=(
-                Call(
+                SampleCall(
                     name="search_history",
                     arguments={"query": "export JSONL"},
                     output="3 hits in 'Nightly build and release 1.4'",
@@ -201,32 +201,32 @@ SUPPORT: Final = Conversation(
             ),
             answer="Point them to the export as JSONL: it is lossless, and can be read back.",
         ),
-        Exchange(
+        SampleExchange(
             said="Summarise the week's tickets.",
             failed="openai is overloaded. It was tried for a minute.",
             after=5 * MINUTE,
         ),
     ),
 )
-MISAKI: Final = Conversation(
+MISAKI: Final = SampleConversation(
     source=WHATSAPP,
     ago=3 * DAY,
     model=SONNET,
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="京都で静かなカフェを教えてください。",
             answer="哲学の道の近くにある小さなカフェはいかがですか。朝は特に静かです。",
         ),
-        Exchange(said="雨の日でも大丈夫？☔", answer="はい、屋内の席が十席ほどあります。"),
+        SampleExchange(said="雨の日でも大丈夫？☔", answer="はい、屋内の席が十席ほどあります。"),
     ),
 )
-MAIL: Final = Conversation(
+MAIL: Final = SampleConversation(
     source=EMAIL,
     ago=2 * DAY + 5 * HOUR,
     model=GPT,
     tags=("work",),
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="Please put the figures of the third quarter into a table.",
             answer="| month | orders | revenue |\n| --- | ---: | ---: |\n| July | 412 | 20,188 € |\n"
             "| August | 388 | 19,020 € |\n| September | 455 | 23,910 € |",
@@ -234,27 +234,29 @@ MAIL: Final = Conversation(
         ),
     ),
 )
-SHOPPING: Final = Conversation(
+SHOPPING: Final = SampleConversation(
     source=LOCAL_CLI,
     ago=19 * DAY,
     archived=True,
     model=GPT,
     exchanges=(
-        Exchange(said="Which is better for a small kitchen, induction or gas?", answer="Induction, mostly."),
-        Exchange(said="/title A new stove"),
-        Exchange(said="/new"),
+        SampleExchange(
+            said="Which is better for a small kitchen, induction or gas?", answer="Induction, mostly."
+        ),
+        SampleExchange(said="/title A new stove"),
+        SampleExchange(said="/new"),
     ),
 )
-MISTAKE: Final = Conversation(
+MISTAKE: Final = SampleConversation(
     source=LOCAL_CLI,
     ago=18 * DAY,
     deleted=True,
     exchanges=(
-        Exchange(said="asdf", answer="Did you mean something by that?"),
-        Exchange(said="/new"),
+        SampleExchange(said="asdf", answer="Did you mean something by that?"),
+        SampleExchange(said="/new"),
     ),
 )
-DELETING: Final = Conversation(
+DELETING: Final = SampleConversation(
     source=TELEGRAM,
     ago=40 * MINUTE,
     model=SONNET,
@@ -262,11 +264,11 @@ DELETING: Final = Conversation(
     tags=("herald",),
     project="Herald",
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="Clean up the old build folders on the server.",
             thinking="Deleting cannot be undone. List first, then ask.",
             calls=(
-                Call(
+                SampleCall(
                     name="terminal",
                     arguments={"command": "rm -r build-2025-*"},
                     effect="ask",
@@ -276,25 +278,25 @@ DELETING: Final = Conversation(
         ),
     ),
 )
-BUILD: Final = Conversation(
+BUILD: Final = SampleConversation(
     source=Source(platform="local", chat_id="herald", chat_type="dm", chat_name="Herald"),
     ago=5 * HOUR,
     model=SONNET,
     project="Herald",
     exchanges=(
-        Exchange(
+        SampleExchange(
             said="Run the tests and build the docs in the background; tell me when they are done.",
             answer="Both run. I will tell you.",
         ),
     ),
     jobs=(
-        Job(
+        SampleProcess(
             command="make test",
             exit_code=0,
             tail="412 passed in 63.20s",
             told="All 412 tests passed, in about a minute.",
         ),
-        Job(
+        SampleProcess(
             command="make docs",
             exit_code=2,
             tail="docs/guide.md:14: no such page",
@@ -317,7 +319,7 @@ DIARY: Final = (
     *("pricked out tomatoes", "frost warning, covered the beds", "no frost after all", "the peas climb"),
     *("harvested chives", "sowed carrots", "ladybirds at last", "ate the first radish"),
 )
-"""What a person notes about her garden, one each working day."""
+"""Garden notes, one for each day."""
 DIARY_ANSWER: Final = "Noted for the garden: {}. {}"
 DIARY_REMARKS: Final = (
     "Good.",
@@ -343,4 +345,4 @@ WORDS: Final = (
     *("red rosso", "green verde", "white bianco", "black nero", "yellow giallo", "blue azzurro"),
     *("one uno", "two due", "three tre", "four quattro", "five cinque", "six sei"),
 )
-"""The long conversation: words to learn, each asked and answered."""
+"""The vocabulary of the long conversation."""

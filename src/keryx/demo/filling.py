@@ -1,6 +1,6 @@
-"""Fills a new store with sample conversations, so that every list and screen has something to show.
+"""Fill a new store with sample conversations, so that every list and screen has content.
 
-Everything is made by the transactions that people and gateways use; the same ``now`` and seed make the same store.
+All rows come from the transactions that people and gateways use; the same ``now`` and seed give the same store.
 """
 
 import asyncio
@@ -10,34 +10,46 @@ from pathlib import Path
 from typing import Final
 
 from keryx.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from keryx.core.context.transactions.cover_messages import Summary, cover
+from keryx.core.context.transactions.manage_memory import remember
+from keryx.core.conversations.rules.message import TextPart, text_message
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.conversations.transactions import change_session
+from keryx.core.conversations.transactions.append_message import append_message
+from keryx.core.conversations.transactions.fork_session import fork_session
+from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
+from keryx.core.conversations.transactions.program_sessions import (
+    SessionSettings,
+    create_session,
+    enter_store,
+)
+from keryx.core.conversations.transactions.session_guard import Actor
+from keryx.core.conversations.views.session_list import count, get_session
+from keryx.core.deliveries.rules.route import ORIGIN, Address
+from keryx.core.people.rules.person import Person
+from keryx.core.people.transactions.link_accounts import Linked, enter_link, offer_link
+from keryx.core.people.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.core.processes.transactions.record_process import (
+    NewProcess,
+    record_end,
+    record_spawned,
+    record_started,
+)
+from keryx.core.schedules.rules.plan import SchedulePlan
+from keryx.core.schedules.rules.timing import next_fires, parse_rule
+from keryx.core.schedules.transactions.fire_schedule import Fired, fire_schedule
+from keryx.core.schedules.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
+from keryx.core.turns.transactions.flush_session import give_way
+from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.demo import conversations as sample
-from keryx.demo.player import DemoClock, Player
-from keryx.demo.script import Conversation, Exchange, Fork, Job
-from keryx.domain.message import TextPart, text_message
-from keryx.domain.person import Person
-from keryx.domain.route import ORIGIN, Address
-from keryx.domain.schedule import next_fires, parse_rule
-from keryx.domain.schedule_plan import SchedulePlan
-from keryx.domain.session import SessionId
-from keryx.domain.source import LOCAL_CLI, Source
-from keryx.domain.zone import datetime_of, zone_of
+from keryx.demo.player import SETTINGS, DemoClock, Player
+from keryx.demo.script import Fork, SampleConversation, SampleExchange, SampleProcess
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.opening import open_database
-from keryx.transactions import branch_session, change_session
-from keryx.transactions.append_message import append_message
-from keryx.transactions.cover_messages import Summary, cover
-from keryx.transactions.fire_schedule import Fired, fire_schedule
-from keryx.transactions.link_accounts import Linked, enter_link, offer_link
-from keryx.transactions.manage_memory import remember
-from keryx.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
-from keryx.transactions.manage_schedule import Scheduled, create_schedule, pause_schedule
-from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
-from keryx.transactions.program_session import Wishes, create_session, enter_store
-from keryx.transactions.record_process import NewProcess, record_end, record_spawned, record_started
 from keryx.values import dataclass
-from keryx.views.sessions import count, get_session
 
 SEED: Final = 1453
 ZONE: Final = "UTC"
@@ -52,7 +64,7 @@ Event = tuple[Micros, Callable[[Micros], Awaitable[object]]]
 
 
 async def fill_demo(address: str | Path, *, now: Micros) -> None:
-    """Fill the new store at ``address`` with three weeks that end ``now``; refuse one in which anything was said."""
+    """Fill the new store at ``address`` with three weeks up to ``now``; refuse a store that contains sessions."""
     clock = DemoClock(wall=now - BEGINS_AGO)
     database = await asyncio.to_thread(open_database, address, clock=clock)
     try:
@@ -60,7 +72,7 @@ async def fill_demo(address: str | Path, *, now: Micros) -> None:
         known = await database.read(lambda tx: count(tx, person_id=owner.id))
         if known.sessions:
             raise InvalidValue(
-                "the demo fills only an empty store, and in this one something was said already"
+                "the demo fills only an empty store, and this one already contains conversations"
             )
         ids = Ids(seed=SEED)
         player = Player(database=database, clock=clock, ids=ids)
@@ -73,7 +85,7 @@ async def fill_demo(address: str | Path, *, now: Micros) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Filling:
-    """One store while it is filled."""
+    """The work of filling one store."""
 
     player: Player
     owner: Person
@@ -81,7 +93,7 @@ class _Filling:
     projects: dict[str, int] = field(default_factory=dict)
 
     async def fill(self) -> None:
-        """Let everything happen in the order of its time."""
+        """Play all events in the order of their times."""
         await self.player.at(self.now - BEGINS_AGO, self._meet)
         events: list[Event] = [(self.now - each.ago, self._talk(each)) for each in sample.CONVERSATIONS]
         events += self._diary()
@@ -92,7 +104,7 @@ class _Filling:
             await act(when)
 
     def _meet(self, tx: Tx) -> None:
-        """Let the owner be known on every platform, let others in, and make the projects."""
+        """Link the owner's accounts on all platforms, admit the members, and create the projects."""
         ids, owner = self.player.ids, self.owner
         for source in sample.OWN:
             offered = offer_link(tx, ids, source=LOCAL_CLI, person_id=owner.id)
@@ -107,7 +119,7 @@ class _Filling:
             assert isinstance(made, ProjectSaved)
             self.projects[name] = made.project.id
 
-    def _talk(self, conversation: Conversation) -> Callable[[Micros], Awaitable[None]]:
+    def _talk(self, conversation: SampleConversation) -> Callable[[Micros], Awaitable[None]]:
         async def act(when: Micros) -> None:
             session_id: SessionId | None = None
             for exchange in conversation.exchanges:
@@ -123,8 +135,8 @@ class _Filling:
 
         return act
 
-    def _arrange(self, tx: Tx, session_id: SessionId, conversation: Conversation) -> None:
-        """Do what people do with a conversation besides talking in it."""
+    def _arrange(self, tx: Tx, session_id: SessionId, conversation: SampleConversation) -> None:
+        """Apply the conversation's tags, pin, project, draft and other marks."""
         mine = self.owner.id
         for tag in conversation.tags:
             change_session.tag(tx, session_id, tag, person_id=mine)
@@ -139,7 +151,7 @@ class _Filling:
         if conversation.archived:
             change_session.archive(tx, session_id, person_id=mine)
         if conversation.deleted:
-            change_session.delete(tx, session_id, person_id=mine)
+            change_session.delete(tx, session_id, actor=Actor(person_id=mine, give_way=give_way))
         if conversation.forked is not None:
             self._fork(tx, session_id, conversation.forked)
         if not conversation.unread and conversation.source not in sample.MEMBERS:
@@ -149,17 +161,17 @@ class _Filling:
 
     def _fork(self, tx: Tx, session_id: SessionId, fork: Fork) -> None:
         mine = self.owner.id
-        forked = branch_session.fork(tx, self.player.ids, session_id, person=self.owner, title=fork.title)
+        forked = fork_session(tx, self.player.ids, session_id, person=self.owner, title=fork.title)
         append_message(tx, forked, text_message("user", fork.said), person_id=mine)
         append_message(tx, forked, text_message("assistant", fork.answer), person_id=mine)
 
     def _diary(self) -> list[Event]:
-        """A line on most days, by which usage has days to show."""
+        """Return one diary entry for each of the last days, so that daily usage has content."""
 
         def note(number: int, entry: str) -> Callable[[Micros], Awaitable[object]]:
             remark = sample.DIARY_REMARKS[number % len(sample.DIARY_REMARKS)]
             answer = sample.DIARY_ANSWER.format(entry, remark)
-            exchange = Exchange(said=f"Garden: {entry}.", answer=answer)
+            exchange = SampleExchange(said=f"Garden: {entry}.", answer=answer)
             model = sample.SONNET if number % 3 else sample.GPT
             source = Source(platform="local", chat_id="garden", chat_type="dm", chat_name="Garden diary")
             return lambda when: self.player.play(when, source, exchange, model=model)
@@ -168,7 +180,7 @@ class _Filling:
         return [(first + number * DAY, note(number, entry)) for number, entry in enumerate(sample.DIARY)]
 
     def _schedule(self) -> list[Event]:
-        """A schedule that has fired every morning, one that rests, and one still to come."""
+        """Return the events of three schedules: one that fires every morning, a paused one, and a future one."""
         made_at = self.now - MORNING_AGO
         rule = parse_rule(MORNING, zone=ZONE, anchor_at=made_at)
         fires = next_fires(rule, after=made_at, count=MORNING_AGO // DAY)
@@ -193,18 +205,18 @@ class _Filling:
         answer = (
             "Line B runs again since this morning. On Sunday the city centre is closed to cars until six."
         )
-        exchange = Exchange(said="", answer=answer, to=(Address.of(sample.TELEGRAM),))
+        exchange = SampleExchange(said="", answer=answer, to=(Address.of(sample.TELEGRAM),))
 
         def fire(tx: Tx) -> None:
-            assert isinstance(fire_schedule(tx, self.player.ids), Fired)
+            assert isinstance(fire_schedule(tx, self.player.ids, settings=SETTINGS), Fired)
             self.player.answer(tx, None, sample.TELEGRAM.platform, exchange, model=sample.GPT)
 
         await self.player.at(when, fire)
 
     async def _learn(self, when: Micros) -> None:
-        """A long conversation, the beginning of which a summary stands for."""
+        """Create a long conversation whose beginning a summary covers."""
         ids, owner = self.player.ids, self.owner
-        wishes = Wishes(title="Italian, six words a day", model=sample.GPT)
+        wishes = SessionSettings(title="Italian, six words a day", model=sample.GPT)
         session_id = await self.player.at(
             when, lambda tx: create_session(tx, ids, source=LOCAL_CLI, person=owner, wishes=wishes)
         )
@@ -231,8 +243,8 @@ class _Filling:
                 append_message(tx, session_id, text_message("user", asked), person_id=self.owner.id)
                 append_message(tx, session_id, text_message("assistant", told), person_id=self.owner.id)
 
-    async def _run(self, when: Micros, session_id: SessionId, job: Job) -> None:
-        """Let a background process run to its end, of which the agent then tells."""
+    async def _run(self, when: Micros, session_id: SessionId, job: SampleProcess) -> None:
+        """Run a background process to its end, and let the agent report the end."""
 
         def start(tx: Tx) -> int:
             new = NewProcess(command=job.command, workspace="~/src/herald")
@@ -242,12 +254,12 @@ class _Filling:
 
         def end(tx: Tx) -> None:
             record_end(tx, process_id, "exited", exit_code=job.exit_code, output_bytes=4_096, tail=job.tail)
-            told = Exchange(said="", answer=job.told)
+            told = SampleExchange(said="", answer=job.told)
             self.player.answer(tx, session_id, "local", told, model=sample.SONNET)
 
         process_id = await self.player.at(when, start)
         await self.player.at(when + MINUTE, end)
 
     async def _knock(self, when: Micros) -> None:
-        """Let somebody nobody knows ask to be let in."""
+        """Let a stranger request access."""
         await self.player.at(when, lambda tx: offer_pairing(tx, sample.STRANGER, self.player.ids))

@@ -1,6 +1,6 @@
-"""Plays sample conversations into a store, as people and an agent would: by the transactions a gateway runs.
+"""Play sample conversations into a store, through the transactions that a gateway runs.
 
-Time is the player's: it moves on with what is played, never back. The same script, time and ids make the same rows.
+The player controls the time, which only moves forward. The same script, time and ids give the same rows.
 """
 
 import hashlib
@@ -11,36 +11,38 @@ from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from keryx.clock import SECOND, Micros
+from keryx.commands.table import COMMANDS
 from keryx.config import Settings
-from keryx.demo.script import Call, Exchange
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import NewMessage, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
-from keryx.domain.outbox import Rejected, Sent
-from keryx.domain.part import MediaPart, Part
-from keryx.domain.reset import ResetPolicies, ResetPolicy
-from keryx.domain.session import SessionId
-from keryx.domain.source import Source
-from keryx.ids import Ids
-from keryx.store.database import Database, Tx
-from keryx.transactions.accept_message import Accepted, accept_message
-from keryx.transactions.begin_turn import BegunTurn, begin_turn
-from keryx.transactions.deliveries import (
-    Connector,
-    claim_deliveries,
-    record_delivery,
-    release_connector,
-    take_connector,
+from keryx.core.accounts.transactions import Connector, release_connector, take_connector
+from keryx.core.conversations.rules.message import (
+    NewMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
 )
-from keryx.transactions.fail_turn import Failure, fail_turn, stop_turn
-from keryx.transactions.finish_turn import Reply, finish_turn
-from keryx.transactions.keep_blobs import Blob, keep_blob
-from keryx.transactions.record_step import (
+from keryx.core.conversations.rules.part import MediaPart, Part
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import Rejected, Sent
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries, record_delivery
+from keryx.core.media.transactions import Blob, keep_blob
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
+from keryx.core.turns.transactions.accept_message import Accepted, accept_message
+from keryx.core.turns.transactions.begin_turn import BegunTurn, begin_turn
+from keryx.core.turns.transactions.fail_turn import Failure, fail_turn, stop_turn
+from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
+from keryx.core.turns.transactions.record_step import (
     ask_approval,
     record_calls,
     record_prompt,
     record_result,
     start_call,
 )
+from keryx.demo.script import SampleCall, SampleExchange
+from keryx.ids import Ids
+from keryx.store.database import Database, Tx
 from keryx.values import dataclass
 
 T = TypeVar("T")
@@ -51,9 +53,9 @@ SETTINGS: Final = Settings(
     reset=ResetPolicies(by_platform_and_chat_type={("telegram", "dm"): ResetPolicy(mode="daily")}),
 )
 THINKS: Final[Micros] = 7 * SECOND
-"""How long an answer takes."""
+"""The duration of a turn."""
 CONTEXT_TOKENS: Final = 900
-"""What a model reads beside the conversation."""
+"""The tokens that a model reads besides the conversation."""
 INPUT_MICROS: Final = 3
 OUTPUT_MICROS: Final = 15
 PICTURE_SIDES: Final = (120, 80)
@@ -61,30 +63,30 @@ PICTURE_SIDES: Final = (120, 80)
 
 @dataclass(slots=True)
 class DemoClock:
-    """A clock that is set; its lease time stands still, so nothing held is lost."""
+    """A clock that the player sets; its lease time stands still, so no lease expires."""
 
     wall: Micros
 
     def now(self) -> Micros:
-        """Wall time."""
+        """Return the wall time."""
         return self.wall
 
     def monotonic(self) -> Micros:
-        """Lease time."""
+        """Return the lease time."""
         return SECOND
 
     def boot_id(self) -> str:
-        """No boot of any machine, so that no lease taken here is anybody's later."""
+        """Return an id that no machine has, so that no lease taken here is valid later."""
         return "demo"
 
     def reach(self, when: Micros) -> None:
-        """Let it be ``when``, unless it is later already."""
+        """Advance the wall time to ``when``, unless it is already later."""
         self.wall = max(self.wall, when)
 
 
 @dataclass(slots=True, kw_only=True)
 class Player:
-    """Says and answers; every call is over when it returns, what is said delivered."""
+    """Plays messages and answers; every call returns after its turn has ended and its deliveries are sent."""
 
     database: Database
     clock: DemoClock
@@ -92,23 +94,23 @@ class Player:
     connectors: dict[str, Connector] = field(default_factory=dict)
 
     async def at(self, when: Micros, work: Callable[[Tx], T]) -> T:
-        """Run a transaction at a time."""
+        """Run a transaction at the time ``when``."""
         self.clock.reach(when)
         return await self.database.write(work)
 
     async def connect(self, platforms: tuple[str, ...]) -> None:
-        """Take the accounts by which answers are delivered."""
+        """Take the connector leases of the platforms."""
 
         def take(tx: Tx) -> None:
             for platform in platforms:
                 taken = take_connector(tx, platform=platform, account="", holder=HOLDER)
-                assert taken is not None, "nobody else works on a store that is just made"
+                assert taken is not None, "a new store has no other holder"
                 self.connectors[platform] = taken
 
         await self.database.write(take)
 
     async def disconnect(self) -> None:
-        """Deliver what is left, and leave the accounts to whoever comes next."""
+        """Deliver the remaining output, and release the connector leases."""
 
         def release(tx: Tx) -> None:
             for platform, connector in self.connectors.items():
@@ -118,16 +120,16 @@ class Player:
         await self.database.write(release)
 
     async def play(
-        self, when: Micros, source: Source, exchange: Exchange, *, model: str | None = None
+        self, when: Micros, source: Source, exchange: SampleExchange, *, model: str | None = None
     ) -> SessionId:
-        """Let something be said, and answered seconds later; return the session it was said in."""
+        """Send a message and answer it seconds later; return its session."""
         session_id = await self.at(when, lambda tx: self._say(tx, source, exchange))
         await self.at(
             when + THINKS, lambda tx: self.answer(tx, session_id, source.platform, exchange, model=model)
         )
         return session_id
 
-    def _say(self, tx: Tx, source: Source, exchange: Exchange) -> SessionId:
+    def _say(self, tx: Tx, source: Source, exchange: SampleExchange) -> SessionId:
         parts: tuple[Part, ...] = (TextPart(text=exchange.said),)
         blob = None if exchange.picture is None else _picture(tx.now)
         if blob is not None:
@@ -137,8 +139,8 @@ class Player:
             parts = (*parts, media)
         ref = self.ids.token()
         inbound = Inbound(source=replace(source, message_id=ref[:8]), ref=ref, parts=parts, sent_at=tx.now)
-        accepted = accept_message(tx, inbound, settings=SETTINGS, ids=self.ids)
-        assert isinstance(accepted, Accepted), "everybody in the script may speak"
+        accepted = accept_message(tx, inbound, settings=SETTINGS, ids=self.ids, commands=COMMANDS)
+        assert isinstance(accepted, Accepted), "all authors in the script may speak"
         if blob is not None:
             keep_blob(tx, accepted.session_id, blob)
         return accepted.session_id
@@ -148,49 +150,45 @@ class Player:
         tx: Tx,
         session_id: SessionId | None,
         platform: str,
-        exchange: Exchange,
+        exchange: SampleExchange,
         *,
         model: str | None = None,
     ) -> None:
-        """Run the turn that waits in a session (None: in any), if one does, and deliver what is said there."""
+        """Run the next turn of a session (None: of any session), if there is one, and deliver its output."""
         begun = begin_turn(tx, holder=HOLDER, session_id=session_id)
         if begun is not None:
             if model is not None:
-                record_prompt(
-                    tx, begun.lease, turn_id=begun.turn_id, model=model, prompt="A demo.", tools="[]"
-                )
+                record_prompt(tx, begun.held, model=model, prompt="A demo.", tools="[]")
             self._run(tx, begun, exchange)
         self._deliver(tx, platform, exchange.undelivered)
 
-    def _run(self, tx: Tx, begun: BegunTurn, exchange: Exchange) -> None:
-        lease, turn_id = begun.lease, begun.turn_id
+    def _run(self, tx: Tx, begun: BegunTurn, exchange: SampleExchange) -> None:
         if exchange.calls:
             self._call(tx, begun, exchange)
         said = None if exchange.answer is None else _message((TextPart(text=exchange.answer),), exchange.said)
         if exchange.asks is not None:
-            call_id = f"call-{turn_id}-{len(exchange.calls)}"
-            ask_approval(tx, lease, turn_id=turn_id, call_id=call_id, question=exchange.asks, ids=self.ids)
+            call_id = f"call-{begun.turn_id}-{len(exchange.calls)}"
+            ask_approval(tx, begun.held, call_id=call_id, question=exchange.asks, ids=self.ids)
         elif exchange.failed is not None:
             failure = Failure(reason=exchange.failed)
-            fail_turn(tx, lease, turn_id=turn_id, failure=failure, partial=said, ids=self.ids)
+            fail_turn(tx, begun.held, failure=failure, partial=said, ids=self.ids)
         elif exchange.stopped:
-            stop_turn(tx, lease, turn_id=turn_id, partial=said)
+            stop_turn(tx, begun.held, partial=said)
         else:
-            finish_turn(tx, lease, turn_id=turn_id, reply=Reply(message=said, to=exchange.to), ids=self.ids)
+            finish_turn(tx, begun.held, reply=Reply(message=said, to=exchange.to), ids=self.ids)
 
-    def _call(self, tx: Tx, begun: BegunTurn, exchange: Exchange) -> None:
-        """Make the calls of a turn, and give each its result; one that is asked about gets none yet."""
-        lease, turn_id = begun.lease, begun.turn_id
-        calls = [(f"call-{turn_id}-{number}", call) for number, call in enumerate(exchange.calls, 1)]
+    def _call(self, tx: Tx, begun: BegunTurn, exchange: SampleExchange) -> None:
+        """Record the calls of a turn and their results; a call that needs approval gets no result yet."""
+        calls = [(f"call-{begun.turn_id}-{number}", call) for number, call in enumerate(exchange.calls, 1)]
         thought = () if exchange.thinking is None else (ThinkingPart(text=exchange.thinking),)
         message = _message((*thought, *(_call_part(call_id, call) for call_id, call in calls)), exchange.said)
-        record_calls(tx, lease, turn_id=turn_id, message=message, ids=self.ids)
+        record_calls(tx, begun.held, message=message, ids=self.ids)
         for call_id, call in calls:
             if call.effect == "ask":
                 continue
-            start_call(tx, lease, turn_id=turn_id, call_id=call_id)
+            start_call(tx, begun.held, call_id=call_id)
             result = ToolResultPart(call_id=call_id, name=call.name, output=call.output)
-            record_result(tx, lease, turn_id=turn_id, result=NewMessage(role="tool", parts=(result,)))
+            record_result(tx, begun.held, result=NewMessage(role="tool", parts=(result,)))
 
     def _deliver(self, tx: Tx, platform: str, undelivered: str | None) -> None:
         connector = self.connectors[platform]
@@ -204,12 +202,12 @@ class Player:
                 record_delivery(tx, connector, delivery.id, outcome, deduplicates=False)
 
 
-def _call_part(call_id: str, call: Call) -> ToolCallPart:
+def _call_part(call_id: str, call: SampleCall) -> ToolCallPart:
     return ToolCallPart(call_id=call_id, name=call.name, arguments=dict(call.arguments), effect=call.effect)
 
 
 def _message(parts: tuple[Part, ...], asked: str) -> NewMessage:
-    """Return a model's message with about what it would have used."""
+    """Return a model's message with plausible usage."""
     written = sum(map(len, _texts(parts))) // 4 + 3
     read = CONTEXT_TOKENS + len(asked) // 4
     return NewMessage(
@@ -229,7 +227,7 @@ def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
 
 
 def _picture(now: Micros) -> Blob:
-    """Return a small picture of a court at noon, as PNG."""
+    """Return a small picture of a courtyard at noon, as PNG."""
     width, height = PICTURE_SIDES
     rows = b"".join(
         b"\0" + bytes(value for x in range(width) for value in _colour(x / width, y / height))

@@ -1,19 +1,19 @@
-"""The shapes of sample conversations: who says what where, and what is answered. Values only."""
+"""Value types for sample conversations: messages, answers, and what happens around them."""
 
 from collections.abc import Mapping
 from dataclasses import field
 
 from keryx.clock import MINUTE, Micros
-from keryx.domain.json_value import JsonValue
-from keryx.domain.route import Address
-from keryx.domain.source import Source
-from keryx.domain.turn import StepEffect
+from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.values.json_value import JsonValue
+from keryx.core.values.turn_states import StepEffect
 from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A tool that is called, and what it gives back."""
+class SampleCall:
+    """A tool call and its result."""
 
     name: str
     arguments: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -22,33 +22,33 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """Something said and what comes of it: an answer, a failure, a question back, or what a command does."""
+class SampleExchange:
+    """A message and its outcome: an answer, a failure, a question, or the effect of a command."""
 
     said: str
     answer: str | None = None
     by: Source | None = None
-    """Who says it, where it is not who speaks in the conversation."""
+    """The author, if not the conversation's usual author."""
     thinking: str | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SampleCall, ...] = ()
     failed: str | None = None
-    """Why there is no answer; where there is one too, it is what was said before."""
+    """Why the turn failed; ``answer`` is then the text before the failure."""
     stopped: bool = False
     asks: str | None = None
-    """The question that the last call waits for."""
+    """The approval question for the last call."""
     picture: str | None = None
-    """The name of a picture that is sent along."""
+    """The file name of a picture sent with the message."""
     to: tuple[Address, ...] | None = None
-    """Where the answer goes, if not to where it was asked."""
+    """The destinations of the answer, if not the chat that asked."""
     undelivered: str | None = None
-    """Why the platform does not take the answer."""
+    """Why the platform rejects the answer."""
     after: Micros = 2 * MINUTE
-    """How long after the one before."""
+    """The time until the next exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """A fork of a conversation: its title, what is said in it, and what is answered."""
+    """A fork of a conversation, with one message and its answer."""
 
     title: str
     said: str
@@ -56,8 +56,8 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A background process: how it ends, and what the agent makes of that."""
+class SampleProcess:
+    """A background process, its end, and the agent's message about the end."""
 
     command: str
     exit_code: int
@@ -66,12 +66,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """Some exchanges at one place, ``ago`` before now."""
+class SampleConversation:
+    """Exchanges in one chat that begin ``ago`` before now."""
 
     source: Source
     ago: Micros
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[SampleExchange, ...]
     model: str | None = None
     tags: tuple[str, ...] = ()
     pinned: bool = False
@@ -82,5 +82,5 @@ class Conversation:
     draft: str | None = None
     unread: bool = False
     forked: Fork | None = None
-    jobs: tuple[Job, ...] = ()
-    """What runs in the background after it was spoken of."""
+    jobs: tuple[SampleProcess, ...] = ()
+    """The background processes that start after the exchanges."""

@@ -1,1 +1,1 @@
-"""Keryx for programs: the calls behind ``keryx.open`` and ``keryx.open_sync``; and what keeps the index up to date."""
+"""The library: the calls behind ``keryx.open`` and ``keryx.open_sync``. Programs import its names from ``keryx``."""

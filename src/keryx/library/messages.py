@@ -1,22 +1,28 @@
-"""From the words of a call to a message: roles, texts, tool calls and their results."""
+"""Make a message from the arguments of ``append``: role, text, parts, tool calls and results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack, cast
 
 from keryx.clock import Micros
-from keryx.domain.message import NewMessage, Part, Role, TextPart, ToolCallPart, ToolResultPart
-from keryx.domain.openai_chat import from_openai
+from keryx.core.context.rules.openai_chat import from_openai
+from keryx.core.conversations.rules.message import (
+    NewMessage,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from keryx.errors import InvalidValue
 
 ToolCall = ToolCallPart | Mapping[str, Any]
-"""A call: a part, ``{"id", "name", "arguments"}``, or the form of OpenAI's chat messages."""
-
+"""A tool call: a part, ``{"id", "name", "arguments"}``, or the form in OpenAI's chat messages."""
 
 _OF_RESULTS = ("tool_call_id", "tool_name")
 
 
 class MessageFacts(TypedDict, total=False):
-    """What may be said of a message beside its content."""
+    """The facts of a message beside its content."""
 
     author: str | None
     input_tokens: int
@@ -29,7 +35,7 @@ class MessageFacts(TypedDict, total=False):
 
 
 class MessageDetails(MessageFacts, total=False):
-    """The same, and which call a tool's message is the result of."""
+    """The facts of a message, and the tool call that the message is the result of."""
 
     tool_call_id: str
     tool_name: str
@@ -42,7 +48,7 @@ def new_message(
     tool_calls: Sequence[ToolCall] = (),
     **details: Unpack[MessageDetails],
 ) -> NewMessage:
-    """Return the message: its text, then its parts, then its calls; raises InvalidValue when it has nothing."""
+    """Return a message with the text, then the parts, then the calls; raise InvalidValue if there is none of them."""
     if text is not None and not parts and not tool_calls and not details:
         return NewMessage(role=role, parts=(TextPart(text=text),))
     content: list[Part] = []
@@ -54,9 +60,7 @@ def new_message(
     content += parts
     content += [_call(call) for call in tool_calls]
     if not content:
-        raise InvalidValue(
-            "a message with no text, no parts and no tool calls says nothing; give it one of them"
-        )
+        raise InvalidValue("the message is empty: give it a text, parts or tool calls")
     facts = {name: value for name, value in details.items() if name not in _OF_RESULTS}
     return NewMessage(role=role, parts=tuple(content), **cast(MessageFacts, facts))
 
@@ -70,4 +74,4 @@ def _call(call: ToolCall) -> Part:
     try:
         return ToolCallPart(call_id=call["id"], name=call["name"], arguments=call["arguments"])
     except KeyError as missing:
-        raise InvalidValue(f"a tool call has an id, a name and arguments; {missing} is missing") from None
+        raise InvalidValue(f"a tool call needs an id, a name and arguments; {missing} is missing") from None

@@ -1,6 +1,6 @@
-"""The library for programs without an event loop: the same calls, each waiting for its answer.
+"""The library for programs without an event loop: the same calls, each of which waits for its result.
 
-An event loop of its own runs on a background thread, and everything else is the async library.
+An event loop on a background thread runs the calls of the async library.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keryx.clock import Clock
-from keryx.domain.person import Person
+from keryx.core.people.rules.person import Person
 from keryx.ids import Ids
 from keryx.library.client import Keryx
-from keryx.library.client import open as open_async
+from keryx.library.open import open as open_async
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 def _waiting(
     call: Callable[Concatenate[Keryx, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["KeryxSync", P], T]:
-    """Return the call as one that waits, with the same arguments and words."""
+    """Return a method that waits for the call, with the same arguments and docstring."""
 
     @wraps(call)
     def wait(program: "KeryxSync", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -37,8 +37,13 @@ class KeryxSync:
     """An open store for a program without an event loop; any number of threads may use it at once."""
 
     def __init__(self, keryx: Keryx, loop: asyncio.AbstractEventLoop) -> None:
-        self.keryx = keryx
+        self._keryx = keryx
         self._loop = loop
+
+    @property
+    def keryx(self) -> Keryx:
+        """The async library whose calls this one runs."""
+        return self._keryx
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Run a call of the async library and return its result."""
@@ -46,12 +51,12 @@ class KeryxSync:
 
     @property
     def person(self) -> Person:
-        """For whom everything here is read and written."""
-        return self.keryx.person
+        """The person on whose behalf the program reads and writes."""
+        return self._keryx.person
 
     def export(self, session_id: str) -> Iterator[str]:
         """Yield a session as lines of JSON, lossless; ``import_lines`` is the inverse."""
-        lines: AsyncIterator[str] = self.keryx.export(session_id)
+        lines: AsyncIterator[str] = self._keryx.export(session_id)
         while (line := self.run(_next(lines))) is not None:
             yield line
 
@@ -66,7 +71,7 @@ class KeryxSync:
     rebuild_index = _waiting(Keryx.rebuild_index)
     verify_index = _waiting(Keryx.verify_index)
     context = _waiting(Keryx.context)
-    board = _waiting(Keryx.board)
+    overview = _waiting(Keryx.overview)
     usage = _waiting(Keryx.usage)
     feed = _waiting(Keryx.feed)
     create_session = _waiting(Keryx.create_session)

@@ -5,18 +5,17 @@ same parts always give the same pieces, because a delivery that was cut off goes
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from keryx.clock import SECOND, Micros
-from keryx.domain.access import Refused
-from keryx.domain.command import Command
-from keryx.domain.inbox import Inbound
-from keryx.domain.outbox import Outcome
-from keryx.domain.part import MediaPart, Part
-from keryx.domain.route import Address
+from keryx.core.conversations.rules.command import Command
+from keryx.core.conversations.rules.part import Part
+from keryx.core.deliveries.rules.delivery import Outcome
+from keryx.core.deliveries.rules.pieces import Piece, TextUnit
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
 from keryx.values import dataclass
-
-TextUnit = Literal["characters", "utf-16", "bytes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +34,6 @@ class Capabilities:
     shows_typing: bool = False
     has_menu: bool = False
     """Whether the platform shows people a menu of commands."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPiece:
-    """A text short enough for one message."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaPiece:
-    """A picture, sound or file."""
-
-    media: MediaPart
-
-
-Piece: TypeAlias = TextPiece | MediaPiece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

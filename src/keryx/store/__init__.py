@@ -1,1 +1,1 @@
-"""The database: the only SQL, behind ``Database`` and ``Tx``."""
+"""The database: ``Database`` and ``Tx``, named statements, migrations and codecs."""

@@ -1,7 +1,8 @@
-"""How values become columns: JSON as text, and foreign labels that every database takes.
+"""Convert values to columns: JSON as text, and foreign labels in a form that every database accepts.
 
-PostgreSQL refuses NUL in text and both refuse lone surrogates. What people said is kept losslessly by the codec of
-``domain.message``; names, titles and reasons only have to be readable, so the odd character is replaced.
+PostgreSQL refuses NUL in text, and both databases refuse lone surrogates. The codec of
+``conversations.rules.message`` stores messages without loss. Names, titles and reasons only have to be readable, so
+such a character is replaced in them.
 """
 
 import json
@@ -9,11 +10,11 @@ import re
 from functools import lru_cache
 from typing import Any, overload
 
-from keryx.domain.source import Source
+from keryx.core.conversations.rules.source import Source
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-"""Made once: ``json.dumps`` would make one for every value."""
+"""Created once, because ``json.dumps`` with options creates an encoder for every value."""
 
 
 def to_json(value: Any) -> str:
@@ -22,13 +23,13 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str) -> Any:
-    """Invert ``to_json``."""
+    """Return the value that ``to_json`` wrote."""
     return json.loads(text)
 
 
 @lru_cache(maxsize=512)
 def source_from_json(text: str) -> Source:
-    """Return the source that stands in a column; a turn asks a dozen times for the same one."""
+    """Return the source stored in a column. Cached, because a turn reads the same source a dozen times."""
     return Source.from_dict(from_json(text))
 
 
@@ -39,5 +40,10 @@ def clean_text(text: None) -> None: ...
 @overload
 def clean_text(text: str | None) -> str | None: ...
 def clean_text(text: str | None) -> str | None:
-    """Return a label with what no database takes replaced by U+FFFD."""
+    """Return a label in which U+FFFD replaces the characters that a database refuses."""
     return text if text is None else _UNSTORABLE.sub("\ufffd", text)
+
+
+def clean_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a row with every text cleaned."""
+    return {name: clean_text(value) if isinstance(value, str) else value for name, value in columns.items()}

@@ -1,7 +1,7 @@
-"""What every layer above knows of a database: ``Database`` runs functions, ``Tx`` runs named statements.
+"""The interface of a database: ``Database`` runs functions in transactions, ``Tx`` runs named statements.
 
-A function given to ``write`` or ``read`` is synchronous and touches nothing but its ``Tx``: it must not send, sleep
-or read a clock, because it can be run again whole.
+A function for ``write`` or ``read`` is synchronous and uses only its ``Tx``: it must not send, sleep or read a
+clock, because the database may run the whole function again.
 """
 
 from abc import ABC, abstractmethod
@@ -14,11 +14,11 @@ from keryx.store.statements import Dialect, Statement, Topic
 T = TypeVar("T")
 Row = tuple[Any, ...]
 Hook = Callable[[str], None]
-"""Called with a statement's name right before it runs: where faults are planted."""
+"""Called with a statement's name right before the statement runs; tests inject faults here."""
 
 
-class Contended(Exception):
-    """Raised inside a function that lost a race for a row: the store runs the whole function again."""
+class RaceLost(Exception):
+    """Raised by a function that lost a race for a row: the store runs the whole function again."""
 
 
 class ReadTx(ABC):
@@ -31,17 +31,17 @@ class ReadTx(ABC):
     @property
     @abstractmethod
     def now(self) -> Micros:
-        """Wall time, for records; the same during the whole transaction."""
+        """The wall time for records; constant during the transaction."""
 
     @property
     @abstractmethod
     def lease_now(self) -> Micros:
-        """The clock that leases are judged by."""
+        """The time that decides whether a lease has expired."""
 
     @property
     @abstractmethod
     def boot_id(self) -> str:
-        """Which boot ``lease_now`` counts from; empty where the database server is the clock."""
+        """The id of the boot from which ``lease_now`` counts; empty if the database server provides the time."""
 
     @abstractmethod
     def rows(self, name: str, /, **params: Any) -> list[Row]:
@@ -67,11 +67,11 @@ class Tx(ReadTx):
     def __init__(self, statements: Mapping[str, Statement], hook: Hook | None) -> None:
         super().__init__(statements, hook)
         self.wakes: set[Topic] = set()
-        """What there may be to do because of what it wrote."""
+        """The topics that may have work because of this transaction."""
 
     @abstractmethod
     def run(self, name: str, /, **params: Any) -> int:
-        """Run a named statement and return how many rows it changed."""
+        """Run a named statement and return the number of changed rows."""
 
     @abstractmethod
     def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
@@ -79,7 +79,7 @@ class Tx(ReadTx):
 
 
 def noting(work: Callable[[Tx], T], wakes: set[Topic]) -> Callable[[Tx], T]:
-    """Return ``work`` that also notes what there may be to do once it is committed."""
+    """Return ``work`` wrapped so that it also adds its transaction's topics to ``wakes``."""
 
     def run(tx: Tx) -> T:
         result = work(tx)
@@ -90,15 +90,15 @@ def noting(work: Callable[[Tx], T], wakes: set[Topic]) -> Callable[[Tx], T]:
 
 
 class Database(ABC):
-    """A store that is open. Both kinds behave the same; one conformance suite says so."""
+    """An open store. SQLite and PostgreSQL behave the same; one conformance suite tests both."""
 
     dialect: Dialect
 
     @abstractmethod
     async def write(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in one transaction and return its result once that is durable.
+        """Run ``work`` in one transaction and return its result after the commit is durable.
 
-        If the awaiting task is cancelled, it first waits for the outcome.
+        A task that is cancelled while it awaits this call first waits for the outcome.
         """
 
     @abstractmethod
@@ -107,28 +107,28 @@ class Database(ABC):
 
     @abstractmethod
     async def write_index(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in a transaction of its own that may write the search index and read everything.
+        """Run ``work`` in a separate transaction that may write the search index and read all tables.
 
-        An index found damaged is begun anew, and ``work`` run once more.
+        If the index is damaged, start an empty index and run ``work`` once more.
         """
 
     @abstractmethod
     async def discard_index(self) -> None:
-        """Throw the search index away and start an empty one."""
+        """Delete the search index and start an empty one."""
 
     @property
     @abstractmethod
     def change_no(self) -> int:
-        """How many commits were noticed so far: take it, look, and then wait for what comes ``since`` it."""
+        """The number of commits noticed so far: read it, query the store, then wait for commits ``since`` it."""
 
     @abstractmethod
     async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
-        """Wait until somebody may have committed, at most so long; say whether something may be new.
+        """Wait for a commit, up to the timeout; return whether there may be new rows.
 
-        Commits of this process are noticed at once, those of others within some 100 ms. With a ``topic``, those of
-        this process count only if they may have made something of it to do.
+        Commits of this process are noticed at once, commits of others within about 100 ms. With a ``topic``, a commit
+        of this process counts only if the topic may have work.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what was begun and let go of everything."""
+        """Finish running transactions and release all resources."""

@@ -1,6 +1,7 @@
-"""Which file systems cannot carry a SQLite file that several processes share.
+"""Refuse file systems on which processes cannot share a SQLite file.
 
-Write-ahead logging needs shared memory and locks that work; over a network they do not, and the file is lost.
+Write-ahead logging needs working shared memory and locks. Network file systems do not provide them, and the file
+gets damaged.
 """
 
 import re
@@ -17,7 +18,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def refuse_network(folder: Path, *, mounts: Path = _MOUNTS) -> None:
-    """Raise ``StoreUnsafe`` when ``folder`` lies on a network file system; say nothing where it cannot be known."""
+    """Raise ``StoreUnsafe`` if ``folder`` is on a network file system; pass if the mounts cannot be read."""
     try:
         table = mounts.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,7 +38,7 @@ def _kind_of(folder: Path, table: str) -> str | None:
         if len(fields) < 3:
             continue
         point = Path(_ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[1]))
-        # A later line hides an earlier one at the same place.
+        # A later mount hides an earlier one at the same mount point.
         if (folder == point or point in folder.parents) and len(point.parts) >= best:
             best, kind = len(point.parts), fields[2]
     return kind

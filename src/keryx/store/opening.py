@@ -1,4 +1,4 @@
-"""From an address to an open database: the only place that chooses between the two kinds."""
+"""Open the database of an address: the only module that chooses between SQLite and PostgreSQL."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,7 +11,7 @@ from keryx.store.database import Database, Hook
 def open_database(address: str | Path, *, clock: Clock | None = None, hook: Hook | None = None) -> Database:
     """Open ``sqlite:///path``, a bare path, or ``postgresql://…``; blocks, so call it from a thread."""
     text = str(address)
-    # The drivers are imported here and not above: `keryx --help` must not pay for either.
+    # Import the drivers here and not above: `keryx --help` must not pay for them.
     if text.startswith(("postgresql://", "postgres://")):
         from keryx.store.postgres import PostgresDatabase  # noqa: PLC0415
 
@@ -22,7 +22,7 @@ def open_database(address: str | Path, *, clock: Clock | None = None, hook: Hook
 
 
 def sqlite_path(address: str) -> Path:
-    """The file that a ``sqlite:///…`` address or a bare path names."""
+    """Return the file of a ``sqlite:///…`` address or a bare path."""
     if "://" not in address:
         path = address
     else:
@@ -34,7 +34,5 @@ def sqlite_path(address: str) -> Path:
             )
         path = unquote(url.path).removeprefix("/")
     if not path or path == ":memory:":
-        raise InvalidValue(
-            f"{address!r} names no file. A store is a file that outlives the program: name one."
-        )
+        raise InvalidValue(f"{address!r} names no file. A store is a file on disk: give its path.")
     return Path(path).expanduser()

@@ -249,6 +249,7 @@ CREATE TABLE inbox (
     fate text,
     fate_note text,
     ended_at bigint,
+    purpose text NOT NULL DEFAULT 'answer'::text,
     CONSTRAINT inbox_busy_mode_check CHECK ((busy_mode = ANY (ARRAY['queue'::text, 'steer'::text, 'interrupt'::text, 'collect'::text, 'rollback'::text]))),
     CONSTRAINT inbox_check CHECK (((state = ANY (ARRAY['done'::text, 'dead'::text])) = (fate IS NOT NULL))),
     CONSTRAINT inbox_fate_check CHECK ((fate = ANY (ARRAY['answered'::text, 'merged'::text, 'cancelled'::text, 'failed'::text, 'command'::text]))),
@@ -256,6 +257,7 @@ CREATE TABLE inbox (
     CONSTRAINT inbox_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id),
     CONSTRAINT inbox_pkey PRIMARY KEY (id),
     CONSTRAINT inbox_platform_account_ref_key UNIQUE (platform, account, ref),
+    CONSTRAINT inbox_purpose_check CHECK ((purpose = ANY (ARRAY['answer'::text, 'rerun'::text, 'task'::text, 'compress'::text, 'flush'::text, 'title'::text]))),
     CONSTRAINT inbox_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id),
     CONSTRAINT inbox_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'claimed'::text, 'done'::text, 'dead'::text]))),
     CONSTRAINT inbox_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES turns(id)
@@ -263,7 +265,7 @@ CREATE TABLE inbox (
 CREATE INDEX inbox_by_session ON public.inbox USING btree (session_id, id);
 CREATE INDEX inbox_by_turn ON public.inbox USING btree (turn_id) WHERE (turn_id IS NOT NULL);
 CREATE INDEX inbox_open ON public.inbox USING btree (session_id) WHERE (state = ANY (ARRAY['ready'::text, 'claimed'::text]));
-CREATE INDEX inbox_ready ON public.inbox USING btree (ready_at, id) WHERE (state = 'ready'::text);
+CREATE INDEX inbox_ready ON public.inbox USING btree (session_id, id) WHERE (state = 'ready'::text);
 
 CREATE TABLE keryx_schema (
     number bigint NOT NULL,

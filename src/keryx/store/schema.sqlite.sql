@@ -218,7 +218,8 @@ CREATE TABLE inbox (
     attempts INTEGER NOT NULL DEFAULT 0,
     fate TEXT CHECK (fate IN ('answered', 'merged', 'cancelled', 'failed', 'command')),
     fate_note TEXT,
-    ended_at INTEGER,
+    ended_at INTEGER, purpose TEXT NOT NULL DEFAULT 'answer'
+    CHECK (purpose IN ('answer', 'rerun', 'task', 'compress', 'flush', 'title')),
     UNIQUE (platform, account, ref),
     CHECK ((state IN ('done', 'dead')) = (fate IS NOT NULL))
 ) STRICT;
@@ -229,7 +230,7 @@ CREATE INDEX inbox_by_turn ON inbox (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE INDEX inbox_open ON inbox (session_id) WHERE state IN ('ready', 'claimed');
 
-CREATE INDEX inbox_ready ON inbox (ready_at, id) WHERE state = 'ready';
+CREATE INDEX inbox_ready ON inbox (session_id, id) WHERE state = 'ready';
 
 CREATE TABLE keryx_schema (
     number BIGINT PRIMARY KEY,

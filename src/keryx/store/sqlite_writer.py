@@ -1,7 +1,7 @@
-"""The one thread that writes a SQLite file, with group commit.
+"""The only thread that writes a SQLite file, with group commit.
 
-Functions that wait together share one ``COMMIT``; when one fails, they are run again, each in a savepoint of its own,
-so that it takes back only what it did itself. Nobody learns of success before the commit that holds it is durable.
+Functions that wait together share one ``COMMIT``. If one fails, all run again, each in its own savepoint, so that
+the failed function undoes only its own writes. A caller learns of success only after its commit is durable.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from keryx.store.waiting import Pending, carried, closed, wake_all
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
 GATHER_ROUNDS = 8
-"""How often at most a loop goes round, while that brings more jobs, before the thread is called."""
+"""The maximum number of loop rounds that gather more jobs before the thread is called."""
 LOCK_WAIT: Micros = 30 * SECOND
 CHECKPOINT_PAGES = 1_000
 FAIR_WINDOW: Micros = 25_000
 FAIR_HELD: Micros = 20_000
 QUICK_MICROS: Micros = 600
-"""A disk that committed in less may be waited for on the spot, and never for longer."""
+"""If the last commit took less, the caller blocks for the next one, for at most this time."""
 
 
-class Job(Pending[Any]):
-    """One function on its way through the writer."""
+class QueuedWrite(Pending[Any]):
+    """One function for the writer."""
 
     __slots__ = ("alone",)
 
@@ -39,16 +39,16 @@ class Job(Pending[Any]):
         self.alone = alone
 
     def run(self) -> None:
-        """Do the work and keep what came of it, whatever that is: the caller is told, not this thread."""
+        """Run the function and keep its result or its exception, which the caller raises, not this thread."""
         self.error = None
         try:
             self.result = self.work()
-        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
             self.error = translate(error)
 
 
 class Writer:
-    """Owns a writing connection and the thread it lives on."""
+    """Owns a writing connection and the thread that uses it."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class Writer:
         name: str,
         on_commit: Callable[[], Sequence[asyncio.Future[None]]] = tuple,
     ) -> None:
-        """Start the thread; ``on_commit`` returns who else is to be woken with those whose jobs are done."""
+        """Start the thread; ``on_commit`` returns the futures to wake along with the callers of finished jobs."""
         self._connection = connection
         self._log_pages = 0
         self._clock = clock
         self._on_commit = on_commit
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[QueuedWrite] = deque()
         self._calls: SimpleQueue[None] = SimpleQueue()
-        """One for every time that somebody says there are jobs, or that there will be no more."""
-        self._gathered: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-        """What each loop is about to bring; the thread knows nothing of it yet."""
+        """One item for each call of the thread: new jobs, or the stop."""
+        self._gathered: dict[asyncio.AbstractEventLoop, list[QueuedWrite]] = {}
+        """The jobs that each loop gathers before it hands them to the thread."""
         self._lock = threading.Lock()
         self._pause = threading.Event()
         self._stopping = False
@@ -79,9 +79,9 @@ class Writer:
         self._thread.start()
 
     async def run(self, work: Callable[[], Any], *, alone: bool = False) -> Any:
-        """Run ``work`` and return its result once that is durable; ``alone`` runs it in no transaction at all."""
-        job = Job(work, alone=alone)
-        # Looking and queueing are one step, or a job could arrive behind the end and never be answered.
+        """Run ``work`` and return its result once durable; ``alone`` runs it outside of any transaction."""
+        job = QueuedWrite(work, alone=alone)
+        # Check and queue under one lock, or a job could arrive after the stop and never get a result.
         loop = asyncio.get_running_loop()
         with self._lock:
             if self._stopping:
@@ -99,11 +99,11 @@ class Writer:
             raise
         return job.take()
 
-    async def _bring(self, loop: asyncio.AbstractEventLoop, gathered: list[Job]) -> None:
-        """Give the thread its jobs once the loop's other tasks have added theirs.
+    async def _bring(self, loop: asyncio.AbstractEventLoop, gathered: list[QueuedWrite]) -> None:
+        """Hand the jobs to the thread after the loop's other tasks have added theirs.
 
-        Not at once: they would get commits of their own, and while both threads have something to do, the interpreter
-        changes hands at every statement.
+        If handed over at once, the other jobs would get separate commits. While both threads have work, the
+        interpreter switches threads at every statement.
         """
         seen = 0
         try:
@@ -114,20 +114,20 @@ class Writer:
                 seen = len(gathered)
         finally:
             with self._lock:
-                # Whoever stopped the thread meanwhile has given it the jobs.
+                # If the writer was stopped meanwhile, ``stop`` has handed over the jobs.
                 self._jobs.extend(self._gathered.pop(loop, ()))
             self._calls.put(None)
 
-    def _ended_soon(self, job: Job) -> bool:
-        """Wait on the spot for a commit that nobody shares, on a disk that is quick; say whether it came.
+    def _ended_soon(self, job: QueuedWrite) -> bool:
+        """Block for the commit if the job is the only one and the disk is fast; return whether the job has ended.
 
-        Waking an event loop takes about as long as such a commit.
+        An event loop needs about as long to wake as such a commit takes.
         """
         is_quick = self._under_way == 1 and self._last_took < QUICK_MICROS
         return is_quick and job.ends_within(QUICK_MICROS / SECOND)
 
     def stop(self) -> None:
-        """Finish what is queued and end the thread."""
+        """Finish the queued jobs and end the thread."""
         with self._lock:
             self._stopping = True
             for gathered in self._gathered.values():
@@ -147,11 +147,11 @@ class Writer:
             self._empty_log()
             self._be_fair()
 
-    def _run_alone(self, job: Job) -> list[Job]:
+    def _run_alone(self, job: QueuedWrite) -> list[QueuedWrite]:
         job.run()
         return [job]
 
-    def _commit_together(self, first: Job) -> list[Job]:
+    def _commit_together(self, first: QueuedWrite) -> list[QueuedWrite]:
         batch = [first]
         try:
             self._begin()
@@ -160,7 +160,7 @@ class Writer:
         started_at = self._clock.monotonic()
         first.run()
         if first.error is not None:
-            # It is alone in the transaction, so it needs no savepoint to be taken back by itself.
+            # The job is alone in the transaction, so a rollback undoes only its writes.
             self._roll_back()
             return batch
         try:
@@ -180,32 +180,32 @@ class Writer:
         self._held += self._last_took
         return batch
 
-    def _next(self) -> Job | None:
-        """Return the next job that may share the commit, if one is waiting; nobody else takes any."""
+    def _next(self) -> QueuedWrite | None:
+        """Return the next waiting job that may share the commit, or None; only this thread takes jobs."""
         return self._jobs.popleft() if self._jobs and not self._jobs[0].alone else None
 
-    def _run_again_apart(self, batch: list[Job]) -> None:
-        """One of the jobs failed: run them all again, each in a savepoint, so that only its own work is taken back.
+    def _run_again_apart(self, batch: list[QueuedWrite]) -> None:
+        """Run all jobs again after one failed, each in a savepoint, so that only the failed job's writes are undone.
 
-        Most batches have no such job, and would pay for the savepoints with a twentieth of their time.
+        Most batches contain no failing job; savepoints would cost them a twentieth of their time.
         """
         self._roll_back()
         self._connection.execute("BEGIN IMMEDIATE")
         for job in batch:
             self._attempt(job)
 
-    def _attempt(self, job: Job) -> None:
-        """Run a job in its savepoint; raises the driver's error where that takes the whole transaction with it."""
+    def _attempt(self, job: QueuedWrite) -> None:
+        """Run a job in its savepoint; raise the driver's error if the whole transaction is lost."""
         connection = self._connection
         connection.execute("SAVEPOINT job")
         job.run()
         if job.error is not None:
-            # After a full disk or an I/O error there is no savepoint left to go back to, and this says so.
+            # After a full disk or an I/O error the savepoint is gone, and this statement raises.
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
 
-    def _commit_one_by_one(self, batch: list[Job]) -> list[Job]:
-        """The whole transaction was lost (full disk, I/O error): let each function succeed or fail by itself."""
+    def _commit_one_by_one(self, batch: list[QueuedWrite]) -> list[QueuedWrite]:
+        """Run each job in its own transaction after the shared one was lost (full disk, I/O error)."""
         self._roll_back()
         for job in batch:
             try:
@@ -218,8 +218,8 @@ class Writer:
             self._roll_back()
         return batch
 
-    def _refuse(self, first: Job, error: StoreError) -> list[Job]:
-        """The lock was not to be had: whoever waits by now has waited long enough, and is told so, too."""
+    def _refuse(self, first: QueuedWrite, error: StoreError) -> list[QueuedWrite]:
+        """Fail all waiting jobs with ``error`` after the lock was not free in time: they have waited long enough."""
         batch = [first]
         while (job := self._next()) is not None:
             batch.append(job)
@@ -228,7 +228,7 @@ class Writer:
         return batch
 
     def _begin(self) -> None:
-        # SQLite's own busy handler backs off to 100 ms and starves; short waits with jitter do not.
+        # SQLite's own busy handler backs off to 100 ms and starves; short waits with jitter do not starve.
         give_up_at = self._clock.monotonic() + LOCK_WAIT
         while True:
             try:
@@ -238,7 +238,7 @@ class Writer:
                 if now >= give_up_at:
                     raise StoreUnavailable(
                         "Another program has kept the store locked for 30 seconds; nothing was written. "
-                        "See which one has the file open, and try again."
+                        "Find the program that has the file open, then try again."
                     ) from None
                 self._pause.wait((500 + now % 1500) / SECOND)
             except apsw.Error as error:
@@ -250,8 +250,8 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _end(self, batch: list[Job]) -> None:
-        # Counted first, so that whoever is told of a commit finds it counted.
+    def _end(self, batch: list[QueuedWrite]) -> None:
+        # Count the commit before waking tasks, so that a woken task finds it counted.
         sleepers = list(self._on_commit())
         with self._lock:
             self._under_way -= len(batch)
@@ -260,10 +260,10 @@ class Writer:
         wake_all(sleepers)
 
     def _empty_log(self) -> None:
-        """Copy a log that has grown into the file, so that it begins anew: after the answers, and by the writer itself.
+        """Copy a long write-ahead log into the file, so that the log restarts; the writer does this after its answers.
 
-        Beside a writer that goes on, a copy is never complete, the log never begins anew, and a log that still grows
-        costs every commit a second wait for the disk.
+        While the writer continues, a copy by another thread is never complete and the log never restarts. A growing
+        log costs every commit a second wait for the disk.
         """
         written, _ = self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE, reset=True)
         self._log_pages += written
@@ -273,11 +273,11 @@ class Writer:
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error:
-            # Another process is at it, or the disk is full: everything is in the log, and the next commits ask again.
+            # Another process copies, or the disk is full: all data is in the log, and a later commit tries again.
             return
 
     def _be_fair(self) -> None:
-        """Leave other processes a moment after holding the lock nearly all the time."""
+        """Pause for other processes after holding the lock nearly all the time."""
         now = self._clock.monotonic()
         if now - self._window_from < FAIR_WINDOW:
             return
@@ -287,7 +287,7 @@ class Writer:
 
 
 def translate(error: BaseException) -> BaseException:
-    """Turn a driver's error into ours; leave every other error as it is, as far as a task can be given it."""
+    """Return our exception for a driver's error, and every other error unchanged if a future accepts it."""
     if not isinstance(error, apsw.Error):
         return carried(error)
     ours: KeryxError
@@ -298,7 +298,7 @@ def translate(error: BaseException) -> BaseException:
     ):
         ours = StoreUnavailable(
             f"The store could not be read or written ({error}); nothing of this was stored. "
-            "See that the disk has space and the file may be written, then try again."
+            "Check that the disk has space and the file is writable, then try again."
         )
     elif isinstance(error, apsw.CorruptError | apsw.NotADBError):
         ours = StoreCorrupt(f"The store is damaged or not a database ({error}). Restore the last backup.")

@@ -1,30 +1,33 @@
-"""Named SQL, read from the ``.sql`` files beside the table modules.
+"""Named SQL statements from the ``.sql`` files of the subjects.
 
-One text serves both databases; a statement of the same name in ``<noun>.postgres.sql`` replaces it there. Every
-statement is introduced by a sentence, and nothing here or elsewhere assembles SQL from strings.
+Both databases share one text; for PostgreSQL, a statement with the same name in ``<noun>.postgres.sql`` replaces
+it. A sentence introduces every statement. No code assembles SQL from strings.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from keryx.errors import StoreError
 from keryx.values import dataclass
 
 Dialect = Literal["sqlite", "postgres"]
 Topic = Literal["turns", "deliveries"]
-"""What there may be to do after a commit: a turn that can begin, something that can be sent."""
+"""The work that a commit may make possible: a turn that can begin, a delivery that can be sent."""
 TOPICS: tuple[Topic, ...] = get_args(Topic)
+
+SQL_LAYERS: Final = ("tables", "views")
+"""The layers that contain SQL if they are folders."""
 
 _HEAD = re.compile(r"^-- name:(?P<name>.*)$", re.MULTILINE)
 _NAME = re.compile(r"[a-z_]+\.[a-z_0-9]+")
 _WAKES = re.compile(r"-- wakes: (.*)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
 GIVEN_BY_STORE = frozenset({"now", "lease_now", "boot_id"})
-"""Parameters that the transaction itself binds, so that no caller's clock can slip in."""
+"""Parameters that the transaction binds itself, so that no caller can pass its own clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +40,31 @@ class Statement:
     params: frozenset[str]
     given: tuple[str, ...]
     wakes: frozenset[Topic] = frozenset()
-    """Who may find something to do once rows were changed by it: the line ``-- wakes:`` says so."""
+    """The topics that may have work after this statement changed rows, from the line ``-- wakes:``."""
 
 
 @cache
 def load(dialect: Dialect) -> dict[str, Statement]:
-    """Return every statement of the store by name, as this dialect's driver wants it."""
-    return read(files("keryx.store.tables"), dialect=dialect)
+    """Return all statements by name, in the form that the dialect's driver needs."""
+    return read(sql_files(files("keryx.core")), dialect=dialect)
 
 
-def read(folder: Traversable, *, dialect: Dialect) -> dict[str, Statement]:
-    """Return the statements of the ``.sql`` files in ``folder`` by name; raises ``StoreError`` where two collide."""
+def sql_files(core: Traversable) -> Iterator[Traversable]:
+    """Yield the ``.sql`` files of every subject in ``core``, for its tables and its views."""
+    for subject in sorted((item for item in core.iterdir() if item.is_dir()), key=lambda item: item.name):
+        for place in (subject, *(subject.joinpath(layer) for layer in SQL_LAYERS)):
+            if place.is_dir():
+                yield from sorted(
+                    (item for item in place.iterdir() if item.name.endswith(".sql")),
+                    key=lambda item: item.name,
+                )
+
+
+def read(resources: Iterable[Traversable], *, dialect: Dialect) -> dict[str, Statement]:
+    """Return the statements of the ``.sql`` files by name; raise ``StoreError`` if two have the same name."""
     shared: dict[str, Statement] = {}
     special: dict[str, Statement] = {}
-    for resource in sorted(folder.iterdir(), key=lambda item: item.name):
-        if not resource.name.endswith(".sql"):
-            continue
+    for resource in resources:
         target = special if resource.name.endswith(".postgres.sql") else shared
         for statement in parse(resource.read_text(encoding="utf-8"), dialect=dialect):
             if statement.name in target:
@@ -69,12 +81,12 @@ def read(folder: Traversable, *, dialect: Dialect) -> dict[str, Statement]:
 
 
 def parse(text: str, *, dialect: Dialect) -> Iterator[Statement]:
-    """Yield the statements of one file; raises ``StoreError`` for a name that is none."""
+    """Yield the statements of one file; raise ``StoreError`` for an invalid name."""
     heads = list(_HEAD.finditer(text))
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         name = head["name"].strip()
         if not _NAME.fullmatch(name):
-            raise StoreError(f"{name!r} is not a statement's name: write noun.verb in small letters.")
+            raise StoreError(f"{name!r} is not a valid name for a statement: write noun.verb in lower case.")
         block = text[head.end() : following.start() if following else len(text)].strip()
         lines = block.splitlines()
         doc_lines = [line for line in lines if line.startswith("--") and not _WAKES.fullmatch(line)]

@@ -1,6 +1,6 @@
-"""How tasks wait for the store: never walking away from work whose outcome is not known, never blocking the loop.
+"""Wait for work on other threads: a task never leaves before the outcome is known, and never blocks the loop.
 
-Everything here may be used from several event loops at once.
+Several event loops may use these functions and classes at once.
 """
 
 import asyncio
@@ -15,26 +15,26 @@ from keryx.store.statements import TOPICS, Topic
 T = TypeVar("T")
 
 QUICK_IN_A_ROW = 8
-"""After so many calls that did not sleep, the loop's other tasks are let in."""
+"""After this many calls without a sleep, the loop's other tasks get a turn."""
 
 
 class Outcome(asyncio.Future[T]):
-    """What will have become of some work: whoever awaits it is cancelled only once that is known."""
+    """The future outcome of work: a task that awaits it is cancelled only after the outcome is known."""
 
-    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - as it is inherited
-        """Refuse: the task that asks is cancelled as soon as it wakes."""
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002 - inherited signature
+        """Refuse: the awaiting task is cancelled when it wakes."""
         return False
 
 
 async def finish(work: Callable[[], T], *, start: Callable[[Callable[[], None]], object]) -> T:
-    """Let ``start`` run ``work`` on another thread, and return what comes of it."""
+    """Let ``start`` run ``work`` on another thread; return the result, or raise the exception."""
     loop = asyncio.get_running_loop()
     outcome: Outcome[T] = Outcome(loop=loop)
 
     def run() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
             tell(loop, outcome.set_exception, carried(error))
         else:
             tell(loop, outcome.set_result, result)
@@ -44,21 +44,21 @@ async def finish(work: Callable[[], T], *, start: Callable[[Callable[[], None]],
 
 
 def on_new_thread(run: Callable[[], None]) -> None:
-    """Start a thread for something that is done once."""
+    """Start a thread for one call."""
     threading.Thread(target=run).start()
 
 
 def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:
-    """Call back in the loop's own thread, unless the loop is gone and there is nobody left to tell."""
+    """Run the callback in the loop's thread, unless the loop is closed."""
     try:
         loop.call_soon_threadsafe(callback, value)
     except RuntimeError:
-        # That is how asyncio says that the loop was closed.
+        # The loop was closed.
         return
 
 
 def wake_all(sleepers: Iterable[asyncio.Future[None]]) -> None:
-    """Let go on whoever still waits, each in its own loop, from any thread; a loop is told once: that costs a round."""
+    """Wake the sleepers in their loops, from any thread; one call for each loop, because a call costs a loop round."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for future in sleepers:
         by_loop.setdefault(future.get_loop(), []).append(future)
@@ -67,28 +67,28 @@ def wake_all(sleepers: Iterable[asyncio.Future[None]]) -> None:
 
 
 def wake(futures: Sequence[asyncio.Future[None]]) -> None:
-    """Let go on whoever still waits."""
+    """Complete the futures that are not done yet."""
     for future in futures:
         if not future.done():
             future.set_result(None)
 
 
 def carried(error: BaseException) -> BaseException:
-    """Return what may be raised in a task instead of ``error``: a future never gets rid of a StopIteration."""
+    """Return an exception that a future accepts: StopIteration, which a future refuses, becomes a RuntimeError."""
     if not isinstance(error, StopIteration):
         return error
-    instead = RuntimeError("A function given to the store asked for an item that is not there.")
+    instead = RuntimeError("A function given to the store raised StopIteration.")
     instead.__cause__ = error
     return instead
 
 
 def closed() -> StoreUnavailable:
-    """Return the answer to whoever comes too late."""
+    """Return the exception for a call after the store was closed."""
     return StoreUnavailable("This store was closed; open it again.")
 
 
 class Pending(Generic[T]):
-    """Work that another thread does: a caller waits for it on the spot for a moment, or sleeps until it has ended."""
+    """Work for another thread: the caller blocks for a moment, or sleeps until the work has ended."""
 
     __slots__ = ("_ended", "_lock", "_outcome", "error", "result", "work")
 
@@ -102,17 +102,17 @@ class Pending(Generic[T]):
         self._outcome: Outcome[None] | None = None
 
     def end(self) -> "Outcome[None] | None":
-        """Say that result or error are final; return whom to wake, if the caller sleeps."""
+        """Mark result or error as final; return the future to wake if the caller sleeps."""
         with self._lock:
             self._ended.release()
             return self._outcome
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for the end without leaving the loop; say whether it came."""
+        """Block until the work ends, up to ``seconds``; return whether the work has ended."""
         return self._ended.acquire(timeout=seconds)
 
     async def ended(self) -> None:
-        """Sleep until the end."""
+        """Sleep until the work has ended."""
         outcome: Outcome[None] = Outcome(loop=asyncio.get_running_loop())
         with self._lock:
             if not self._ended.locked():
@@ -121,17 +121,17 @@ class Pending(Generic[T]):
         await outcome
 
     def take(self) -> T:
-        """Return what came of the work, or raise it; only after its end."""
+        """Return the result, or raise the error; call this only after the end."""
         if self.error is not None:
             raise self.error
         return cast(T, self.result)
 
 
 class Threads:
-    """A few threads that blocking work runs on, until they are closed.
+    """A small pool of threads for blocking work.
 
-    Most of it is done in less time than it takes to put an event loop to sleep and wake it, so the caller first waits
-    for a moment. The moment is bounded, and every few calls the loop's other tasks get their turn all the same.
+    Most work takes less time than an event loop needs to sleep and wake, so the caller first blocks for a moment. The
+    moment is bounded, and after a few such calls the loop's other tasks get a turn.
     """
 
     def __init__(self, count: int, *, name: str, moment_seconds: float = 0.0) -> None:
@@ -167,14 +167,14 @@ class Threads:
         while (pending := self._queue.get()) is not None:
             try:
                 pending.result = pending.work()
-            except BaseException as error:  # noqa: BLE001 - carried to the caller, who raises it
+            except BaseException as error:  # noqa: BLE001 - the caller raises it
                 pending.error = carried(error)
             outcome = pending.end()
             if outcome is not None:
                 tell(outcome.get_loop(), outcome.set_result, None)
 
     def close(self) -> None:
-        """Refuse new work and wait for what was begun."""
+        """Refuse new work and wait for the work under way."""
         with self._lock:
             self._closed = True
         for _ in self._threads:
@@ -184,9 +184,9 @@ class Threads:
 
 
 class Changes:
-    """Counts commits, and wakes whoever waits for the next one.
+    """Counts commits, and wakes the tasks that wait for the next one.
 
-    ``on_wait`` is called when somebody begins to wait: only then is it worth looking for other processes' commits.
+    ``on_wait`` is called when a task begins to wait: only then the commits of other processes matter.
     """
 
     def __init__(self, *, on_wait: Callable[[], None]) -> None:
@@ -195,24 +195,24 @@ class Changes:
         self._waiting: dict[asyncio.Future[None], Topic | None] = {}
         self._number = 0
         self._last: dict[Topic, int] = dict.fromkeys(TOPICS, 0)
-        """The last commit after which there may have been something to do."""
+        """For each topic, the last commit after which there may have been work."""
 
     @property
     def number(self) -> int:
-        """How many commits were noticed."""
+        """The number of noticed commits."""
         return self._number
 
     @property
     def watched(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a task waits."""
         return bool(self._waiting)
 
     def note(self, wakes: Collection[Topic] = TOPICS) -> None:
-        """Say that there was a commit, and what there may be to do by it; any thread may."""
+        """Count a commit with its topics and wake the waiting tasks; callable from any thread."""
         wake_all(self.count(wakes))
 
     def count(self, wakes: Collection[Topic]) -> "list[asyncio.Future[None]]":
-        """Count a commit, and return whom the caller is to wake, who may have others to wake with them."""
+        """Count a commit, and return the futures to wake; the caller may wake others with the same call."""
         with self._lock:
             self._number += 1
             for topic in wakes:
@@ -223,7 +223,7 @@ class Changes:
         return woken
 
     async def wait(self, since: int, timeout_seconds: float, *, topic: Topic | None = None) -> bool:
-        """Wait for a commit after number ``since`` (about a ``topic``), at most so long; say whether there was one."""
+        """Wait for a commit after number ``since`` (on a ``topic``) up to the timeout; return whether there was one."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:

@@ -1,1 +1,1 @@
-"""What tests of Keryx, and of programs built on it, need: stand-ins for the outside world."""
+"""Test doubles of the outside world, for tests of Keryx and of programs that use Keryx."""

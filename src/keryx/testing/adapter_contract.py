@@ -1,4 +1,4 @@
-"""What every platform's adapter promises, as tests: subclass ``AdapterContract`` and give it a ``service``.
+"""The contract of every platform's adapter, as tests: subclass ``AdapterContract`` and give it a ``service``.
 
 ::
 
@@ -6,29 +6,30 @@
         @pytest.fixture
         async def service(self) -> AsyncIterator[MyService]: ...
 
-A ``Service`` stands for the platform and the people on it, never for the adapter: it keeps its own books, sends what
-was not acknowledged again, and does what it is told to do wrong. The tests are coroutines, for anyio's plug-in.
+A ``Service`` plays the platform and its users, never the adapter: it keeps its own records, sends unacknowledged
+updates again, and injects the requested faults. The tests are coroutines, for anyio's plug-in.
 """
-# ruff: noqa: D102 - the name of a test is its sentence
+# ruff: noqa: D102 - the name of a test describes it
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
-from keryx.domain.access import Refused
-from keryx.domain.command import COMMANDS
-from keryx.domain.inbox import Inbound
-from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
-from keryx.domain.part import MediaPart, TextPart
-from keryx.domain.route import Address
+from keryx.commands.table import COMMANDS
+from keryx.core.conversations.rules.part import MediaPart, TextPart
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent, Unknown
+from keryx.core.deliveries.rules.pieces import TextPiece
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.rules.text import text_size
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
 from keryx.errors import NotConnected
-from keryx.platforms.adapter import Adapter, Malformed, Outgoing, TextPiece, Update
-from keryx.platforms.text import text_size
+from keryx.platforms.adapter import Adapter, Malformed, Outgoing, Update
 
 PATIENCE_SECONDS = 30.0
 
 Fault = Literal["down", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
-"""What a service does with the next message: nobody is there; it is taken and lost; shown, and the connection cut; …"""
+"""What a service does with the next message: unreachable; accepts and loses it; shows it, but cuts the connection; …"""
 
 LONG = "\n\n".join(
     [
@@ -42,35 +43,35 @@ ODD = ("\x00", "\ud800 half", "\u202e turned", "`" * 50, "a\r\nb", "  led by bla
 
 
 class Service(Protocol):
-    """A platform, as its people know it."""
+    """A platform, as its users see it."""
 
     address: Address
-    """A chat there."""
+    """The address of a chat on the platform."""
 
     def connect(self) -> Adapter:
-        """Return a new adapter, as a gateway makes it when it starts."""
+        """Return a new adapter, as a gateway creates it at start."""
 
     async def say(self, text: str) -> None:
-        """Let somebody say something in the chat; returns without waiting for anybody to hear it."""
+        """Let a user send a message in the chat; return without waiting for the adapter."""
 
     async def garble(self) -> None:
-        """Let something arrive that is from the platform and cannot be read."""
+        """Let a malformed update arrive from the platform."""
 
     def shown(self) -> Sequence[str]:
-        """Return what people see in the chat, oldest first."""
+        """Return the messages that users see in the chat, oldest first."""
 
     def menu(self) -> Sequence[str]:
-        """Return the names of the commands that people are offered there, in order."""
+        """Return the names of the commands in the platform's menu, in order."""
 
     async def cut(self) -> None:
-        """Break the connections on which updates are on their way, or would be."""
+        """Cut the connections on which updates arrive."""
 
     async def go_wrong(self, fault: Fault | None) -> None:
-        """Treat what is sent from now on so; None is well again."""
+        """Apply the fault to all messages sent from now on; None ends the fault."""
 
 
 async def take(adapter: Adapter, number: int, *, acknowledge: bool = True) -> list[Update]:
-    """Receive so many updates, each acknowledged before the next unless told not to, and stop receiving."""
+    """Receive ``number`` updates and stop receiving; acknowledge each before the next if ``acknowledge``."""
     taken: list[Update] = []
     updates = adapter.receive()
     try:
@@ -85,14 +86,14 @@ async def take(adapter: Adapter, number: int, *, acknowledge: bool = True) -> li
 
 
 async def _end(updates: AsyncIterator[Update]) -> None:
-    # Generators have it, other iterators need not.
+    # Generators have ``aclose``; other iterators need not have it.
     aclose = getattr(updates, "aclose", None)
     if aclose is not None:
         await aclose()
 
 
 def texts(updates: Sequence[Update]) -> list[str]:
-    """Return what was said, and nothing for what could not be read."""
+    """Return the texts of the updates, without malformed updates."""
     return [
         part.text
         for update in updates
@@ -103,7 +104,7 @@ def texts(updates: Sequence[Update]) -> list[str]:
 
 
 class ShowingContract:
-    """What holds wherever something is shown; each test gets a fresh ``service`` from a fixture of the subclass."""
+    """Tests for adapters that send; each test gets a fresh ``service`` from a fixture of the subclass."""
 
     async def test_pieces_are_within_the_limit_and_always_the_same(self, service: Service) -> None:
         adapter, other = service.connect(), service.connect()
@@ -145,13 +146,13 @@ class ShowingContract:
         adapter = service.connect()
         sent = await self._send(service, adapter, "Hel", key="k-1")
         assert isinstance(sent, Sent)
-        message_id = sent.message_id or "none was told"
+        message_id = sent.message_id or "unknown"
         changed = Outgoing(to=service.address, piece=TextPiece(text="Hello"), key="k-1")
         outcomes = [await adapter.edit(changed, message_id=message_id) for _ in range(2)]
         await adapter.close()
         if adapter.capabilities.edits:
             assert all(isinstance(outcome, Sent) for outcome in outcomes), (
-                "the same change again counts as sent"
+                "repeating the same edit counts as sent"
             )
             assert list(service.shown()) == ["Hello"]
         else:
@@ -177,10 +178,10 @@ class ShowingContract:
 
     async def test_the_menu_is_filled_where_the_platform_has_one(self, service: Service) -> None:
         adapter = service.connect()
-        await adapter.offer_commands(COMMANDS)
-        await adapter.offer_commands(COMMANDS)
+        await adapter.offer_commands(COMMANDS.commands)
+        await adapter.offer_commands(COMMANDS.commands)
         await adapter.close()
-        wanted = [command.name for command in COMMANDS] if adapter.capabilities.has_menu else []
+        wanted = [command.name for command in COMMANDS.commands] if adapter.capabilities.has_menu else []
         assert list(service.menu()) == wanted
 
     async def _meet(self, service: Service, fault: Fault) -> Outcome:
@@ -197,7 +198,7 @@ class ShowingContract:
 
 
 class AdapterContract(ShowingContract):
-    """The whole suite, for what also receives and knows every kind of trouble."""
+    """The whole contract, for adapters that also receive, with all kinds of faults."""
 
     async def test_what_was_not_acknowledged_comes_again_after_a_restart(self, service: Service) -> None:
         await service.say("one")
@@ -209,7 +210,7 @@ class AdapterContract(ShowingContract):
         assert texts([seen]) == texts([again]) == ["one"]
         assert seen.ref == again.ref, "a redelivery must carry the same ref, or it is answered twice"
         await service.say("two")
-        assert texts(await take(second, 1)) == ["two"], "what was acknowledged must not come again"
+        assert texts(await take(second, 1)) == ["two"], "an acknowledged update must not come again"
         await second.close()
 
     async def test_what_was_not_acknowledged_comes_again_on_the_same_adapter(self, service: Service) -> None:
@@ -275,7 +276,7 @@ class AdapterContract(ShowingContract):
         await adapter.close()
         assert isinstance(update, Inbound)
         assert (update.source.platform, update.source.account) == (adapter.platform, adapter.account)
-        assert Address.of(update.source) == service.address, "a reply must go back where it was said"
+        assert Address.of(update.source) == service.address, "a reply must go to the chat of the message"
         assert update.source.user_id
 
     async def test_what_cannot_be_read_is_told_and_holds_nothing_up(self, service: Service) -> None:

@@ -1,15 +1,15 @@
-"""Sources, messages and calls to test with: whole values in which a test names only what it is about."""
+"""Builders for sources, messages and calls: complete values in which a test sets only the fields it needs."""
 
-from keryx.domain.inbox import Inbound
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
-from keryx.domain.source import ChatType, Source
-from keryx.domain.turn import StepEffect
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart, ToolResultPart
+from keryx.core.conversations.rules.source import ChatType, Source
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.values.turn_states import StepEffect
 
 __all__ = ["call_message", "dm", "group", "inbound", "result_message"]
 
 
 def dm(user: str = "ana", *, platform: str = "telegram", account: str | None = None) -> Source:
-    """A direct message of a user, in a chat that bears the user's id."""
+    """Return the source of a direct message, in a chat with the user's id."""
     return Source(
         platform=platform,
         account=account,
@@ -23,7 +23,7 @@ def dm(user: str = "ana", *, platform: str = "telegram", account: str | None = N
 def group(
     user: str = "ana", *, chat: str = "family", thread: str | None = None, platform: str = "telegram"
 ) -> Source:
-    """A message of a user in a group, or in a thread of it."""
+    """Return the source of a message in a group, or in a thread of the group."""
     chat_type: ChatType = "group" if thread is None else "thread"
     return Source(
         platform=platform,
@@ -37,12 +37,12 @@ def group(
 
 
 def inbound(text: str, *, source: Source, ref: str | None = None) -> Inbound:
-    """A text as a platform delivers it; its reference is the text itself unless another is given."""
+    """Return a text message as a platform delivers it; its default ``ref`` is the text."""
     return Inbound(source=source, ref=ref or text, parts=(TextPart(text=text),))
 
 
 def call_message(*calls: tuple[str, StepEffect | None], text: str = "") -> NewMessage:
-    """An assistant's message with calls, each an id and an effect."""
+    """Return an assistant's message with calls, each an id and an effect."""
     said = (TextPart(text=text),) if text else ()
     made = tuple(
         ToolCallPart(call_id=call_id, name="tool", arguments={}, effect=effect) for call_id, effect in calls
@@ -51,5 +51,5 @@ def call_message(*calls: tuple[str, StepEffect | None], text: str = "") -> NewMe
 
 
 def result_message(call_id: str, output: str = "done") -> NewMessage:
-    """What a call gave back."""
+    """Return a tool message with the result of a call."""
     return NewMessage(role="tool", parts=(ToolResultPart(call_id=call_id, name="tool", output=output),))

@@ -1,10 +1,10 @@
-"""A clock that stands still until it is moved."""
+"""A clock for tests that only the test moves."""
 
 from keryx.clock import Micros
 
 
 class FakeClock:
-    """Wall and lease time under a test's control; a new boot makes every lease of the old one void."""
+    """Wall and lease time under a test's control; after ``reboot``, all leases of the old boot have expired."""
 
     def __init__(self, now: Micros = 1_790_000_000_000_000) -> None:
         self._now = now
@@ -12,27 +12,27 @@ class FakeClock:
         self._boot = 1
 
     def now(self) -> Micros:
-        """Wall time."""
+        """Return the wall time."""
         return self._now
 
     def monotonic(self) -> Micros:
-        """Lease time."""
+        """Return the lease time."""
         return self._monotonic
 
     def boot_id(self) -> str:
-        """Which boot this is."""
+        """Return the id of the current boot."""
         return f"boot-{self._boot}"
 
     def advance(self, micros: Micros) -> None:
-        """Let time pass on both clocks."""
+        """Advance the wall time and the lease time."""
         self._now += micros
         self._monotonic += micros
 
     def set_wall(self, now: Micros) -> None:
-        """Let the wall clock jump, as clocks that are corrected do."""
+        """Set the wall time, as a correction of the clock does."""
         self._now = now
 
     def reboot(self) -> None:
-        """Start the monotonic clock over."""
+        """Begin a new boot: the monotonic clock restarts at 0."""
         self._boot += 1
         self._monotonic = 0

@@ -1,18 +1,18 @@
-"""Faults planted in a store: it dies right before a statement of our choice.
+"""Faults injected into a store: the process dies right before a chosen statement.
 
-``Crash`` is no ``Exception``, so that nothing which answers errors can answer it: what is left is what a dead
-process leaves, a transaction that never committed.
+``Crash`` is not an ``Exception``, so no error handler catches it. The result is the same as for a dead process: a
+transaction that never committed.
 """
 
 import os
 
 
 class Crash(BaseException):
-    """The process died here, as far as the transaction can tell."""
+    """The process died here, from the transaction's point of view."""
 
 
 class FaultHook:
-    """Given to a store as its hook: notes every statement, and dies before one of them when told to."""
+    """A store's hook that records every statement, and dies before a chosen one."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -20,7 +20,7 @@ class FaultHook:
         self._kill = False
 
     def __call__(self, name: str) -> None:
-        """Note a statement that is about to run; die if it is the one."""
+        """Record a statement that is about to run; die if it is the chosen one."""
         self.seen.append(name)
         if len(self.seen) != self._crash_at:
             return
@@ -33,11 +33,11 @@ class FaultHook:
         self._arm(number, kill=False)
 
     def kill_before(self, number: int) -> None:
-        """End this process, with nothing cleaned up, before the ``number``-th statement from now on."""
+        """End this process without cleanup before the ``number``-th statement from now on."""
         self._arm(number, kill=True)
 
     def disarm(self) -> list[str]:
-        """Let every statement run from now on; return those seen since the last call."""
+        """Let every statement run from now on; return the statements seen since the last call."""
         seen, self.seen, self._crash_at = self.seen, [], None
         return seen
 

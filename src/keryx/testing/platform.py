@@ -1,7 +1,7 @@
-"""A platform for tests: it keeps its own books, redelivers, reorders, limits, cuts connections and loses receipts.
+"""A fake platform for tests: it records messages, redelivers, reorders, limits, cuts connections and loses receipts.
 
-It stands for the service, not for our code: an adapter made by ``adapter`` talks to it as to any other, and it outlives
-gateways that are killed. What was said there is in ``shown``, whatever a gateway believes.
+It plays the service, not our code: an adapter from ``adapter`` talks to it as to any service, and it outlives killed
+gateways. ``shown`` contains the messages that users see, whatever a gateway believes.
 """
 
 import asyncio
@@ -11,41 +11,42 @@ from itertools import count
 from typing import Literal
 
 from keryx.clock import SECOND, Micros
-from keryx.domain.access import Refused
-from keryx.domain.command import Command
-from keryx.domain.inbox import Inbound
-from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
-from keryx.domain.part import Part, TextPart
-from keryx.domain.route import Address, split_at_first_colon
-from keryx.domain.source import ChatType, Source
-from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Piece, TextPiece, Update
-from keryx.platforms.text import text_pieces
+from keryx.core.conversations.rules.command import Command
+from keryx.core.conversations.rules.part import Part, TextPart
+from keryx.core.conversations.rules.source import ChatType, Source
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent, Unknown
+from keryx.core.deliveries.rules.pieces import Piece, TextPiece
+from keryx.core.deliveries.rules.route import Address, split_at_first_colon
+from keryx.core.deliveries.rules.text import text_pieces
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
 from keryx.values import dataclass
 
 Trouble = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
-"""What goes wrong with a message; who sent one that was lost knows no more than of one whose receipt was."""
+"""A fault for a message. A sender cannot distinguish a lost message from a lost receipt."""
 
 
 @dataclass(slots=True)
 class Shown:
-    """A message as people see it there."""
+    """A message as users see it on the platform."""
 
     id: str
     to: Address
     texts: list[str]
-    """What it said, oldest first: a message that was changed has several."""
+    """The versions of the text, oldest first: an edited message has several."""
     key: str
     reply_to: str | None
 
     @property
     def text(self) -> str:
-        """What it says now."""
+        """The current text."""
         return self.texts[-1]
 
 
 @dataclass(slots=True)
 class FakePlatform:
-    """The service."""
+    """The platform's service."""
 
     name: str = "fake"
     capabilities: Capabilities = field(default_factory=lambda: Capabilities(text_max=4_096))
@@ -53,20 +54,20 @@ class FakePlatform:
     shown: list[Shown] = field(default_factory=list)
     typing: list[Address] = field(default_factory=list)
     menu: list[str] = field(default_factory=list)
-    """The names of the commands it offers people."""
+    """The names of the commands in the platform's menu."""
     acknowledged: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    """What it was told of authors who may not speak, by the refs of their messages."""
+    """The refs of messages whose authors were refused."""
     gone: set[str] = field(default_factory=set)
-    """Chats to which nothing can be sent now: their people blocked the account, or left."""
+    """Dead chats: their users blocked the account, or left."""
     turned_away: list[Outgoing] = field(default_factory=list)
-    """What it was asked to show and never will, because the chat was gone."""
+    """The messages that the platform refused because the chat was dead."""
     before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
-    """Asked before every send and edit: what goes wrong with it, if anything."""
+    """Called before every send and edit; returns the fault for it, if any."""
     limit: Micros = 5 * SECOND
-    """How long it wants to be left alone when it says that there is too much."""
+    """The ``retry_after`` of a rate limit."""
     _waiting: dict[int, Update] = field(default_factory=dict)
-    """What is not acknowledged, in order, by a number of its own: the same update may be there twice."""
+    """The unacknowledged updates in order, by a delivery number: the same update may be there twice."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
     _deliveries: "count[int]" = field(default_factory=count)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -81,7 +82,7 @@ class FakePlatform:
         chat_type: ChatType = "dm",
         ref: str | None = None,
     ) -> Inbound:
-        """Let somebody say something; returns the update, which ``redeliver`` sends again."""
+        """Let a user send a message; return the update, which ``deliver`` sends again."""
         number = next(self._numbers)
         source = self.source(user, chat=chat, chat_type=chat_type, message_id=f"in-{number}")
         inbound = Inbound(source=source, ref=ref or f"update-{number}", parts=(TextPart(text=text),))
@@ -91,7 +92,7 @@ class FakePlatform:
     def source(
         self, user: str, *, chat: str | None = None, chat_type: ChatType = "dm", message_id: str | None = None
     ) -> Source:
-        """Return where a user speaks; without a chat, in one that bears the user's name."""
+        """Return the source of a user's message; the default chat has the user's id."""
         return Source(
             platform=self.name,
             account=self.account,
@@ -104,29 +105,29 @@ class FakePlatform:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something was not acknowledged yet."""
+        """Whether there are unacknowledged updates."""
         return bool(self._waiting)
 
     def deliver(self, update: Update) -> None:
-        """Let an update arrive, again if it has before."""
+        """Deliver an update, also a second time."""
         self._waiting[next(self._deliveries)] = update
         self._news.set()
 
     def garble(self, raw: str) -> None:
-        """Let something arrive that nobody can read."""
+        """Deliver a malformed update."""
         self.deliver(Malformed(ref=f"update-{next(self._numbers)}", raw=raw, reason="not JSON"))
 
     def reorder(self) -> None:
-        """Turn the order of what is not acknowledged around."""
+        """Reverse the order of the unacknowledged updates."""
         self._waiting = dict(reversed(self._waiting.items()))
 
     def cut(self) -> None:
-        """Cut the connections on which updates are received."""
+        """Cut the connections that receive updates."""
         self._cuts += 1
         self._news.set()
 
     def said_to(self, chat: str) -> list[str]:
-        """Return what people see in a chat, oldest first."""
+        """Return the texts that users see in a chat, oldest first."""
         return [each.text for each in self.shown if each.to.chat_id == chat]
 
     def adapter(self) -> "FakeAdapter":
@@ -134,7 +135,7 @@ class FakePlatform:
         return FakeAdapter(self)
 
     async def next_update(self, given: dict[int, Update]) -> Update:
-        """Wait for an update that a connection was not ``given``, and note that it was; raises when it is cut off."""
+        """Wait for an update that is not in ``given``, add it, and return it; raise if the connection is cut."""
         cuts = self._cuts
         while not (new := [number for number in self._waiting if number not in given]):
             self._news.clear()
@@ -145,14 +146,14 @@ class FakePlatform:
         return given[new[0]]
 
     def acknowledge(self, update: Update, given: dict[int, Update]) -> None:
-        """Forget an update that a connection was given."""
+        """Remove an update that a connection was given."""
         self.acknowledged.append(update.ref)
         for number, waiting in given.items():
             if waiting == update and self._waiting.pop(number, None) is not None:
                 return
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
-        """Show a message, or change one."""
+        """Show a message, or edit the one with ``message_id``."""
         trouble = "dead" if outgoing.to.chat_id in self.gone else self.before_send(outgoing)
         if trouble == "dead":
             self.turned_away.append(outgoing)
@@ -161,7 +162,7 @@ class FakePlatform:
         if trouble is not None and trouble != "lose the receipt":
             return _TROUBLES[trouble]
         if message_id is not None and not self.capabilities.edits:
-            return Rejected(reason="messages stay as they are here", permanent=True)
+            return Rejected(reason="this platform does not edit messages", permanent=True)
         assert isinstance(outgoing.piece, TextPiece), "this platform shows texts only"
         known = [
             each
@@ -172,7 +173,7 @@ class FakePlatform:
             return Rejected(reason="there is no such message", permanent=True)
         if known:
             shown = known[0]
-            if message_id is not None:  # what is sent again is the same message, and stays as it is
+            if message_id is not None:  # a repeated send is the same message and changes nothing
                 shown.texts.append(outgoing.piece.text)
         else:
             shown = Shown(
@@ -205,37 +206,37 @@ class FakeAdapter:
         self._given: dict[int, Update] = {}
 
     async def connect(self) -> None:
-        """The service is always there."""
+        """Return at once: the service is always reachable."""
 
     async def receive(self) -> AsyncGenerator[Update, None]:
-        """Yield what is not acknowledged, in order."""
+        """Yield the unacknowledged updates, in order."""
         self._given = {}
         while True:
             yield await self._service.next_update(self._given)
 
     async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
-        """Let the platform forget it; strangers are told nothing."""
+        """Acknowledge an update; a refused author gets no answer."""
         await asyncio.sleep(0)
         if refused is not None:
             self._service.refused.append(update.ref)
         self._service.acknowledge(update, self._given)
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
-        """Return the texts cut to the platform's length."""
+        """Return the texts, split to the platform's limit."""
         return text_pieces(parts, text_max=self.capabilities.text_max, unit=self.capabilities.text_unit)
 
     async def send(self, outgoing: Outgoing) -> Outcome:
-        """Show a message."""
+        """Send a message."""
         await asyncio.sleep(0)
         return self._service.receive_message(outgoing, message_id=None)
 
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
-        """Change a message."""
+        """Edit a message."""
         await asyncio.sleep(0)
         return self._service.receive_message(outgoing, message_id=message_id)
 
     def split_chat(self, text: str) -> tuple[str, str | None]:
-        """Take a chat and a thread apart; ids with a mark in front are a room and its server, as on Matrix."""
+        """Split a chat and a thread; an id that begins with "!" is a room and its server, as on Matrix."""
         if not text.startswith("!"):
             return split_at_first_colon(text)
         room, _, rest = text.partition(":")
@@ -243,14 +244,14 @@ class FakeAdapter:
         return f"{room}:{server}", thread
 
     async def offer_commands(self, commands: Sequence[Command]) -> None:
-        """Show the commands in the menu, if there is one."""
+        """Put the commands into the menu, if the platform has one."""
         await asyncio.sleep(0)
         if self.capabilities.has_menu:
             self._service.menu = [command.name for command in commands]
 
     async def show_typing(self, to: Address) -> None:
-        """Show that somebody writes."""
+        """Record a typing indicator."""
         self._service.typing.append(to)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the adapter holds no resources."""

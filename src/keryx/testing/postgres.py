@@ -1,8 +1,8 @@
-"""A private PostgreSQL server, gone when the tests are.
+"""A private PostgreSQL server that lives as long as the tests.
 
-It listens on a unix socket in a directory of its own and on no port, so any number may run side by side. Its
-databases sort text as American English does, unlike SQLite: a query that relies on the order of text without saying
-which one shows itself here and not at a user's.
+The server listens on a unix socket in its own directory and on no port, so several can run side by side. Its
+databases sort text by the rules of American English, unlike SQLite: a query that depends on an unstated order of text
+fails here and not at a user's.
 """
 
 import os
@@ -41,9 +41,9 @@ _INITDB = (
 
 
 def find_programs(*, path: str | None = None, debian: Path = Path("/usr/lib/postgresql")) -> Path:
-    """Return the directory of the newest server programs on this machine, or raise StoreUnavailable.
+    """Return the directory of the newest PostgreSQL server programs on this machine, or raise StoreUnavailable.
 
-    Looks on ``path`` (the process's own unless given) and where Debian keeps them, a directory for each version.
+    Looks on ``path`` (default: the process's PATH) and in Debian's directories, one for each version.
     """
     on_path = shutil.which("initdb", path=path)
     places = [Path(on_path).resolve().parent] if on_path else []
@@ -58,12 +58,12 @@ def find_programs(*, path: str | None = None, debian: Path = Path("/usr/lib/post
 
 
 def _version(place: Path) -> int:
-    """Return the major version of the programs there, or 0 where they do not run."""
+    """Return the major version of the programs in ``place``, or 0 if they do not run."""
     try:
         said = [_ask_version(place / program) for program in ("initdb", "pg_ctl")]
     except (OSError, subprocess.CalledProcessError):
         return 0
-    # They say: initdb (PostgreSQL) 15.14 (Debian …), or: initdb (PostgreSQL) 19devel.
+    # The output is: initdb (PostgreSQL) 15.14 (Debian …), or: initdb (PostgreSQL) 19devel.
     return min(int(found[1]) if (found := re.search(r"\(PostgreSQL\) (\d+)", text)) else 0 for text in said)
 
 
@@ -72,10 +72,10 @@ def _ask_version(program: Path) -> str:
 
 
 class PrivateServer:
-    """A server that runs for the length of a ``with`` block.
+    """A PostgreSQL server that runs during a ``with`` block.
 
-    ``durable`` keeps every promise of a real one, for measurements; without it, a power cut would lose the data.
-    ``settings`` are added to its configuration. Entering raises StoreUnavailable where no server can be started.
+    With ``durable`` it syncs to disk as a real server does, for measurements; without, a power cut would lose data.
+    ``settings`` are added to its configuration. Entering raises StoreUnavailable if the server cannot start.
     """
 
     def __init__(self, *, durable: bool = False, settings: Mapping[str, str] | None = None) -> None:
@@ -98,11 +98,11 @@ class PrivateServer:
         self._cleanup.close()
 
     def url(self, database: str = "postgres") -> str:
-        """Return the address of one of its databases."""
+        """Return the address of a database."""
         return f"postgresql://{_USER}@/{database}?host={self._directory}"
 
     def create_database(self, *, template: str | None = None) -> str:
-        """Make an empty database, or a copy of the one at the address ``template``, and return its address."""
+        """Create an empty database, or a copy of the database at ``template``, and return its address."""
         name = f"db_{next(self._names)}"
         self._run(
             f"CREATE DATABASE {name} TEMPLATE {_name_in(template) if template else 'template1'} STRATEGY FILE_COPY"
@@ -110,11 +110,11 @@ class PrivateServer:
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
-        """Remove the database at this address and disconnect whoever is still there."""
+        """Drop the database at this address, and close its connections."""
         self._run(f"DROP DATABASE {_name_in(url)} WITH (FORCE)")
 
     def restart(self) -> None:
-        """Stop as in a crash, every connection cut, and start again; returns when it takes connections."""
+        """Stop as in a crash, with all connections cut, and start again; return when the server accepts connections."""
         self._control("stop", "--mode", "immediate")
         self._control("start", *self._options)
 
@@ -137,13 +137,13 @@ class PrivateServer:
         undo.callback(self._control, "stop", "--mode", "immediate")
 
     def _run(self, statement: str) -> None:
-        # The names are this module's own, and PostgreSQL takes no parameters in these statements.
+        # The names come from this module, and PostgreSQL accepts no parameters in these statements.
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
 
 def _folder() -> str:
-    """Return where a server may live: its user must get there, and a unix socket's path holds 107 bytes at most."""
+    """Return a folder for the server: its user must have access, and a unix socket's path has at most 107 bytes."""
     folder = tempfile.gettempdir()
     is_open = Path(folder).stat().st_mode & stat.S_IXOTH
     return folder if is_open and len(folder) <= _FOLDER_CHARACTERS_MAX else "/tmp"
@@ -154,7 +154,7 @@ def _name_in(url: str) -> str:
 
 
 def _other_than_root(directory: Path) -> dict[str, Any]:
-    """Return who runs the server, as arguments of ``subprocess.run``: PostgreSQL refuses to run as root."""
+    """Return the server's user as arguments for ``subprocess.run``: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -167,8 +167,8 @@ def _other_than_root(directory: Path) -> dict[str, Any]:
 
 
 def _run_program(command: list[str], *, directory: Path, owner: dict[str, Any]) -> None:
-    # Its own small environment: PGDATA and friends of the surroundings must not reach it. The output goes to a
-    # file, because a pipe would stay open in the server that pg_ctl leaves behind.
+    # Use a minimal environment: PGDATA and similar variables must not reach the program. Write the output to a file,
+    # because the server that pg_ctl leaves behind would keep a pipe open.
     with (directory / "output").open("w+b") as output:
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
         ended = subprocess.run(
@@ -191,7 +191,7 @@ def _run_program(command: list[str], *, directory: Path, owner: dict[str, Any]) 
         )
 
 
-if __name__ == "__main__":  # `--find`: say where the programs are, for scripts/test
+if __name__ == "__main__":  # `--find`: print the programs' directory, for scripts/test
     try:
         sys.stdout.write(f"{find_programs()}\n")
     except StoreUnavailable as error:

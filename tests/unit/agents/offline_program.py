@@ -9,8 +9,8 @@ import json
 import sys
 import threading
 
-from keryx.agents.offline import OfflineProcess
-from keryx.agents.offline_child import run
+from keryx.agents.model.offline import OfflineProcess
+from keryx.agents.model.offline_child import run
 from keryx.testing.model_server import Asked, ModelServer, Reply
 
 PROGRAM = (sys.executable, "-m", "tests.unit.agents.offline_program")
@@ -37,7 +37,7 @@ def broken(token: str) -> tuple[str, object]:
 
 async def parent() -> None:
     process = OfflineProcess(PROGRAM, packages=())
-    await process.reach()
+    await process.address()
     print(process.pid, flush=True)  # noqa: T201 - the test reads it
     await asyncio.Event().wait()
 

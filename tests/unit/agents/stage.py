@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from keryx.agents.agent import Asked, Brief, Said, StepDone, ToolOffer
-from keryx.agents.calling import Access
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelAgent, ModelChoice
+from keryx.agents.agent import Brief, HistoryItem, ModelUse, StepDone
+from keryx.agents.model.agent import ModelAgent
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.contract import Access
+from keryx.agents.model.guide import Guide
 from keryx.clock import SECOND
-from keryx.domain.cover import Cover, Summary
-from keryx.domain.message import (
+from keryx.core.context.rules.cover import Cover, Summary
+from keryx.core.context.rules.prompt import ContextFacts
+from keryx.core.conversations.rules.message import (
     Message,
     NewMessage,
     Role,
@@ -19,11 +21,11 @@ from keryx.domain.message import (
     ToolResultPart,
     encode_parts,
 )
-from keryx.domain.part import Part
-from keryx.domain.prompt import ContextFacts
-from keryx.domain.settings import ModelSettings
-from keryx.domain.source import LOCAL_CLI, Source
-from keryx.domain.turn import TurnId, TurnPurpose
+from keryx.core.conversations.rules.part import Part
+from keryx.core.conversations.rules.session_settings import ModelSettings
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.values.turn_states import TurnId, TurnPurpose
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import ModelServer
 
@@ -47,8 +49,8 @@ class Noted:
     pauses: list[str] = field(default_factory=list)
     used: list[str] = field(default_factory=list)
     steps: list[NewMessage] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
-    told: list[Said] = field(default_factory=list)
+    asked: list[ModelUse] = field(default_factory=list)
+    told: list[HistoryItem] = field(default_factory=list)
     covers: list[Summary] = field(default_factory=list)
     refuses: bool = False
     pins: frozenset[int] = frozenset()
@@ -65,7 +67,7 @@ class Noted:
     async def show_call(self, text: str) -> None:
         self.used.append(text)
 
-    async def note_model(self, asked: Asked) -> None:
+    async def note_model(self, asked: ModelUse) -> None:
         self.asked.append(asked)
 
     async def act(self, step: NewMessage) -> StepDone:
@@ -75,7 +77,7 @@ class Noted:
         results = tuple(ToolResultPart(call_id=call.call_id, name=call.name, output="seen") for call in calls)
         return StepDone(results=results, joined=joined)
 
-    async def reread(self) -> Sequence[Said]:
+    async def reread(self) -> Sequence[HistoryItem]:
         """What the brief said, and the steps since, as if they had been stored."""
         return self.told
 
@@ -106,7 +108,7 @@ class Noted:
         return True
 
 
-def _seq(said: Said) -> int:
+def _seq(said: HistoryItem) -> int:
     return said.last_seq if isinstance(said, Cover) else said.seq
 
 

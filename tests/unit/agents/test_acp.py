@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from keryx.agents.acp import AcpAgent
-from keryx.agents.acp_past import mark_of, permission_in, place_of, split_at_answer
-from keryx.agents.acp_words import PERMISSION, Reports
-from keryx.agents.agent import AgentFailed, Answer, Brief, StepDone
-from keryx.agents.program import ERRORS_BYTES_MAX, ProgramSettings, open_errors
+from keryx.agents.acp.agent import AcpAgent
+from keryx.agents.acp.contract import ToolReports
+from keryx.agents.acp.history import find_permission, find_position, mark_of, split_at_answer
+from keryx.agents.acp.steps import UNKNOWN, PermissionTool, ReportedTool
+from keryx.agents.agent import Answer, Brief, StepDone
 from keryx.clock import SECOND
-from keryx.domain.cover import Cover
-from keryx.domain.message import (
+from keryx.core.context.rules.cover import Cover
+from keryx.core.conversations.rules.message import (
     MediaPart,
     Message,
     NewMessage,
@@ -28,8 +28,10 @@ from keryx.domain.message import (
     text_message,
     text_of,
 )
-from keryx.tools.acp_steps import UNKNOWN, Permission, Reported
-from keryx.tools.tool import ToolFailed, Use
+from keryx.core.turns.rules.program_calls import PERMISSION
+from keryx.errors import AgentFailed, ToolFailed
+from keryx.subprocesses.start_program import ERRORS_BYTES_MAX, ProgramSettings, open_errors
+from keryx.tools.tool import ToolCall
 from tests.unit.agents.stage import Noted, brief, message
 
 PROGRAM = Path(__file__).parents[2] / "flow" / "programs" / "acp_by_hand.py"
@@ -39,7 +41,9 @@ BLOB = "a" * 64
 class Room:
     """An agent on the program by hand, and the book the program keeps."""
 
-    def __init__(self, folder: Path, *options: str, cancel_seconds: float = 10, talks_max: int = 100) -> None:
+    def __init__(
+        self, folder: Path, *options: str, cancel_seconds: float = 10, sessions_max: int = 100
+    ) -> None:
         self._book = folder / "book"
         self.settings = ProgramSettings(
             command=(sys.executable, "-S", str(PROGRAM), str(self._book), *options),
@@ -49,9 +53,9 @@ class Room:
         self.agent = AcpAgent(
             self.settings,
             errors=folder / "agent.log",
-            reports=Reports(),
+            reports=ToolReports(),
             read_media=self._read,
-            talks_max=talks_max,
+            sessions_max=sessions_max,
         )
 
     async def _read(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
@@ -179,14 +183,14 @@ async def test_a_program_that_dies_before_it_did_anything_is_asked_again(tmp_pat
     ("program", "reason"),
     [
         ("raise SystemExit(1)", "ended instead of answering"),
-        ("input(); input(); input()", "did not greet in time"),
+        ("input(); input(); input()", "did not answer in time"),
     ],
 )
 async def test_what_is_no_acp_agent_is_told_of(tmp_path: Path, program: str, reason: str) -> None:
     settings = ProgramSettings(
         command=(sys.executable, "-S", "-c", program), folder=tmp_path, start_seconds=0.5
     )
-    agent = AcpAgent(settings, errors=tmp_path / "log", reports=Reports())
+    agent = AcpAgent(settings, errors=tmp_path / "log", reports=ToolReports())
     await agent.warm_up()
     with pytest.raises(AgentFailed, match=reason):
         await agent.run(brief(), Noted())
@@ -210,7 +214,7 @@ async def test_a_program_that_does_not_end_when_told_to_is_not_asked_there_again
 async def test_of_many_conversations_the_last_are_known(
     tmp_path: Path,
 ) -> None:
-    async with room_of(tmp_path, talks_max=1) as room:
+    async with room_of(tmp_path, sessions_max=1) as room:
         first = await room.ask(says(1, "one"))
         other = Brief(**{name: getattr(brief(), name) for name in Brief.__slots__} | {"session_id": "t"})
         await room.agent.run(other, Noted())
@@ -293,9 +297,9 @@ def test_marks_of_others_lead_nowhere() -> None:
     other = mark_of("another program", "theirs")
     ours = mark_of("ours", "mine")
     elsewhere = message(3, "user", TextPart(text="x"))._replace(branch_no=1)
-    assert place_of([message(1, "assistant", torn, other)], program="ours") is None
-    assert place_of([message(1, "assistant", torn, ours), elsewhere], program="ours") is None
-    found = place_of([message(1, "assistant", torn, ours), says(2, "x")], program="ours")
+    assert find_position([message(1, "assistant", torn, other)], program="ours") is None
+    assert find_position([message(1, "assistant", torn, ours), elsewhere], program="ours") is None
+    found = find_position([message(1, "assistant", torn, ours), says(2, "x")], program="ours")
     assert found is not None
     assert (found.session, found.seq, len(found.since)) == ("mine", 1, 1)
     assert split_at_answer([says(1, "x")]) == ((), [says(1, "x")])
@@ -304,20 +308,20 @@ def test_marks_of_others_lead_nowhere() -> None:
 def test_an_answer_to_a_wish_nobody_remembers_is_none() -> None:
     stray = message(1, "tool", ToolResultPart(call_id="x", name=PERMISSION, output="allowed"))
     other = message(2, "assistant", ToolCallPart(call_id="y", name=PERMISSION, arguments={}))
-    assert permission_in([other, stray], [stray]) is None
+    assert find_permission([other, stray], [stray]) is None
 
 
-def use_of(**arguments: Any) -> Use:
-    return Use(arguments=arguments, session_id="s", person_id=1, audience_id=None, key="k")
+def use_of(**arguments: Any) -> ToolCall:
+    return ToolCall(arguments=arguments, session_id="s", person_id=1, audience_id=None, key="k")
 
 
 async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> None:
-    tool = Reported("execute", Reports())
+    tool = ReportedTool("execute", ToolReports())
     with pytest.raises(ToolFailed, match="unknown what came of it"):
         await tool.run(use_of())
     assert (tool.offer.effect, tool.question(use_of())) == ("once", "Done by the agent itself.")
     assert UNKNOWN.endswith("what came of it.")
-    question = Permission().question(use_of(title="delete it"))
+    question = PermissionTool().question(use_of(title="delete it"))
     assert question == "The agent wants to do this: delete it\nMay it?"
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.agent import AgentFailed, Answer, Brief, StepDone
-from keryx.agents.command import CommandAgent
-from keryx.agents.program import ProgramSettings
+from keryx.agents.agent import Answer, Brief, StepDone
+from keryx.agents.command.agent import CommandAgent
+from keryx.agents.command.settings import CommandFormat
 from keryx.clock import SECOND
-from keryx.config import CommandFormat
-from keryx.domain.cover import Cover
-from keryx.domain.message import (
+from keryx.core.context.rules.cover import Cover
+from keryx.core.conversations.rules.message import (
     MediaPart,
     NewMessage,
     TextPart,
@@ -23,7 +22,9 @@ from keryx.domain.message import (
     text_message,
     text_of,
 )
-from keryx.domain.source import Source
+from keryx.core.conversations.rules.source import Source
+from keryx.errors import AgentFailed
+from keryx.subprocesses.start_program import ProgramSettings
 from tests.unit.agents.stage import Noted, brief, message
 
 PRELUDE = """
@@ -105,11 +106,11 @@ async def test_a_program_knows_where_it_is_and_finds_no_variable_of_ours_but_the
         ("os.kill(os.getpid(), 9)", "text", "was ended by signal 9: it did not say why."),
         ("sys.stderr.write('torn'); sys.exit(2)", "jsonl", "ended with code 2: torn"),
         ("print()", "text", "gave an empty answer."),
-        ("print('hello')", "jsonl", "wrote a line that is no JSON object"),
+        ("print('hello')", "jsonl", "wrote a line that is not a JSON object"),
         ("write(type='sing')", "jsonl", "wrote a line of type 'sing'"),
         ("write(type='tools', calls=[{'id': 1}])", "jsonl", "made a call that lacks something"),
         ("write(type='tools', calls=[])", "jsonl", "wrote a line of calls without any"),
-        ("write(type='usage', input_tokens=-1)", "jsonl", "told of something impossible"),
+        ("write(type='usage', input_tokens=-1)", "jsonl", "reported an impossible value"),
         ("write(type='failed')", "jsonl", "gave no reason"),
     ],
 )
@@ -121,7 +122,7 @@ async def test_what_goes_wrong_is_told_in_words(
 
 async def test_a_program_that_is_not_there_is_told_of(tmp_path: Path) -> None:
     agent = CommandAgent(ProgramSettings(command=("/nowhere/it",), folder=tmp_path))
-    with pytest.raises(AgentFailed, match="'it' that shall answer cannot be started"):
+    with pytest.raises(AgentFailed, match="'it' that should answer cannot be started"):
         await agent.run(brief(), Noted())
 
 

@@ -5,15 +5,24 @@ from dataclasses import replace
 
 import pytest
 
-from keryx.agents.agent import AgentFailed, Answer, Said, StepDone
-from keryx.agents.compacting import INSTRUCTIONS, NOT_SMALLER, NOTES, ROUNDS_MAX, TOO_SHORT
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelChoice
-from keryx.domain.compaction import KEPT_TURNS
-from keryx.domain.cover import Cover
-from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, encode_parts, text_of
-from keryx.domain.settings import ModelSettings
-from keryx.domain.toolset import MEMORY
+from keryx.agents.agent import Answer, HistoryItem, StepDone
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.compaction import NOT_SMALLER, ROUNDS_MAX, TOO_SHORT
+from keryx.agents.model.guide import Guide
+from keryx.agents.model.summary_prompt import INSTRUCTIONS, NOTES
+from keryx.core.context.rules.compaction import KEPT_TURNS
+from keryx.core.context.rules.cover import Cover
+from keryx.core.conversations.rules.message import (
+    Message,
+    NewMessage,
+    TextPart,
+    ToolCallPart,
+    encode_parts,
+    text_of,
+)
+from keryx.core.conversations.rules.session_settings import ModelSettings
+from keryx.core.people.rules.toolset import MEMORY
+from keryx.errors import AgentFailed
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 from keryx.testing.model_server.script import too_long
 from tests.unit.agents.stage import LOOK, MODELS, Noted, Shape, agent_of, brief, message
@@ -22,8 +31,8 @@ WINDOW = 4_000
 both = pytest.mark.parametrize("shape", ["openai", "anthropic"])
 
 
-def talk(turns: int, *, tokens: int = 100) -> list[Said]:
-    said: list[Said] = []
+def talk(turns: int, *, tokens: int = 100) -> list[HistoryItem]:
+    said: list[HistoryItem] = []
     for number in range(turns):
         said.append(message(len(said) + 1, "user", TextPart(text=f"question{number} " + "word " * tokens)))
         said.append(message(len(said) + 1, "assistant", TextPart(text=f"answer{number} " + "abc " * tokens)))
@@ -42,7 +51,7 @@ def play(asked: Asked) -> Reply:
 async def run(
     server: ModelServer,
     stage: Noted,
-    said: Sequence[Said],
+    said: Sequence[HistoryItem],
     *,
     shape: Shape = "openai",
     window: int = WINDOW,
@@ -325,7 +334,7 @@ async def test_a_conversation_that_is_all_pinned_goes_on(pins: frozenset[int]) -
 
 
 async def test_what_is_pinned_gives_way_where_a_provider_finds_it_too_long() -> None:
-    said: list[Said] = []
+    said: list[HistoryItem] = []
     for seq in range(1, 80, 2):
         said.append(message(seq, "user", TextPart(text="word " * 35)))
         said.append(message(seq + 1, "assistant", TextPart(text="Yes.")))

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import messages as wire
 
-from keryx.agents.conversation import (
+from keryx.agents.model.providers.build_request import (
     BEGINNING,
-    UNREADABLE,
     Framing,
-    Spoken,
-    answer_of,
-    model_messages,
+    TranscriptMessage,
+    provider_messages,
 )
-from keryx.domain.call_pairs import NO_RESULT
-from keryx.domain.cover import Cover
-from keryx.domain.message import (
+from keryx.agents.model.providers.read_response import answer_parts
+from keryx.agents.model.providers.request_parts import UNREADABLE
+from keryx.core.context.rules.call_pairs import NO_RESULT
+from keryx.core.context.rules.cover import Cover
+from keryx.core.conversations.rules.message import (
     MediaPart,
     NewMessage,
     Part,
@@ -55,9 +55,9 @@ def result(call_id: str, output: Any = "seen", *, is_error: bool = False) -> New
     return said("tool", ToolResultPart(call_id=call_id, name="look", output=output, is_error=is_error))
 
 
-def sent(*spoken: Spoken, **framing: Any) -> list[wire.ModelMessage]:
+def sent(*spoken: TranscriptMessage, **framing: Any) -> list[wire.ModelMessage]:
     how = {"instructions": "Be brief.", "context": "You are in Rome.", "provider": "anthropic", **framing}
-    return model_messages(spoken, Framing(**how))
+    return provider_messages(spoken, Framing(**how))
 
 
 def contents(messages: Sequence[wire.ModelMessage]) -> list[Any]:
@@ -106,7 +106,9 @@ conversations = st.lists(spoken_messages, max_size=10)
 
 
 @given(conversations)
-def test_every_call_is_followed_by_its_one_result_in_the_order_of_the_calls(spoken: list[Spoken]) -> None:
+def test_every_call_is_followed_by_its_one_result_in_the_order_of_the_calls(
+    spoken: list[TranscriptMessage],
+) -> None:
     messages = sent(*spoken)
     made: list[str] = []
     returned: list[str] = []
@@ -121,7 +123,7 @@ def test_every_call_is_followed_by_its_one_result_in_the_order_of_the_calls(spok
 
 
 @given(conversations)
-def test_the_sides_take_turns_and_the_context_comes_last(spoken: list[Spoken]) -> None:
+def test_the_sides_take_turns_and_the_context_comes_last(spoken: list[TranscriptMessage]) -> None:
     messages = sent(*spoken)
     kinds = [message.kind for message in messages]
     assert kinds == ["request", "response"] * (len(kinds) // 2) + ["request"] * (len(kinds) % 2)
@@ -135,7 +137,7 @@ def test_the_sides_take_turns_and_the_context_comes_last(spoken: list[Spoken]) -
 
 
 @given(conversations)
-def test_nothing_that_was_said_called_or_returned_is_left_out(spoken: list[Spoken]) -> None:
+def test_nothing_that_was_said_called_or_returned_is_left_out(spoken: list[TranscriptMessage]) -> None:
     told = "\n".join(
         str(piece)
         for content in contents(sent(*spoken))
@@ -159,7 +161,7 @@ def test_nothing_that_was_said_called_or_returned_is_left_out(spoken: list[Spoke
 
 @given(conversations, conversations)
 def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(
-    before: list[Spoken], after: list[Spoken]
+    before: list[TranscriptMessage], after: list[TranscriptMessage]
 ) -> None:
     whole = [each for each in (*before, *after) if isinstance(each, Cover) or each.role != "tool"]
     shorter, longer = contents(sent(*whole[: len(whole) // 2])), contents(sent(*whole))
@@ -195,7 +197,7 @@ wire_parts: st.SearchStrategy[Any] = st.one_of(
 def test_what_a_model_answered_goes_back_to_it_as_it_came_also_from_the_store(
     parts: list[Any],
 ) -> None:
-    stored = encode_parts(answer_of(wire.ModelResponse(parts=parts)))
+    stored = encode_parts(answer_parts(wire.ModelResponse(parts=parts)))
     messages = sent(user("hi"), said("assistant", *decode_parts(stored)))
     for part in parts:
         if not isinstance(part, wire.ThinkingPart) and part.id is part.provider_details is None:
@@ -209,7 +211,7 @@ def test_what_a_model_answered_goes_back_to_it_as_it_came_also_from_the_store(
 def test_what_was_stored_comes_back_from_the_provider_s_words(parts: list[Part]) -> None:
     messages = sent(user("hi"), said("assistant", *parts))
     responses = [message for message in messages if isinstance(message, wire.ModelResponse)]
-    assert [part for message in responses for part in answer_of(message)] == parts
+    assert [part for message in responses for part in answer_parts(message)] == parts
 
 
 # -------------------------------------------------------------------------------------------- examples
@@ -274,7 +276,7 @@ def test_what_a_cache_may_keep_is_marked_behind_the_last_words(last: NewMessage,
 def test_thinking_goes_back_to_its_own_provider_only() -> None:
     thought = wire.ThinkingPart("hm", signature="proof", provider_name="anthropic")
     signed = wire.ToolCallPart("look", {}, "a", provider_name="anthropic", provider_details={"sig": "x"})
-    parts = answer_of(wire.ModelResponse(parts=[thought, wire.TextPart("hello"), signed]))
+    parts = answer_parts(wire.ModelResponse(parts=[thought, wire.TextPart("hello"), signed]))
     spoken = (user("hi"), said("assistant", *parts, ThinkingPart(text="old", signature="imported")))
     assert list(sent(*spoken)[1].parts) == [thought, wire.TextPart("hello"), signed]
     elsewhere = sent(*spoken, provider="openai")[1].parts
@@ -284,7 +286,7 @@ def test_thinking_goes_back_to_its_own_provider_only() -> None:
 def test_arguments_that_are_no_object_are_kept_as_the_model_wrote_them() -> None:
     broken = ['{"a": ', "[1]", '{"a": NaN}', "[" * 100_000]
     made = [wire.ToolCallPart("look", text, str(number)) for number, text in enumerate(broken)]
-    kept = answer_of(wire.ModelResponse(parts=[*made, wire.ToolCallPart("look", None, "n")]))
+    kept = answer_parts(wire.ModelResponse(parts=[*made, wire.ToolCallPart("look", None, "n")]))
     assert [part.arguments for part in kept if isinstance(part, ToolCallPart)] == [*broken, {}]
     messages = sent(user("hi"), said("assistant", *kept))
     assert [part.args for part in messages[1].parts if isinstance(part, wire.ToolCallPart)] == [*broken, {}]
@@ -293,7 +295,7 @@ def test_arguments_that_are_no_object_are_kept_as_the_model_wrote_them() -> None
 def test_what_a_provider_did_by_itself_and_nobody_asked_for_is_left_out() -> None:
     native = wire.NativeToolCallPart("web_search", {}, "w", provider_name="anthropic")
     odd = wire.TextPart("hello", provider_name="anthropic", provider_details={"when": object()})
-    parts = answer_of(wire.ModelResponse(parts=[native, odd, wire.TextPart("")]))
+    parts = answer_parts(wire.ModelResponse(parts=[native, odd, wire.TextPart("")]))
     assert parts == (TextPart(text="hello"),)
 
 
@@ -329,7 +331,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_conversation() -> None:
     ],
 )
 def test_images_and_files_are_shown_as_far_as_they_can_be(part: Part, told: object) -> None:
-    messages = model_messages([said("user", part)], FRAMING, media={HASH: PNG})
+    messages = provider_messages([said("user", part)], FRAMING, media={HASH: PNG})
     (content,) = contents(messages)
     if isinstance(told, wire.BinaryContent):
         (shown,) = content

@@ -5,14 +5,22 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keryx.agents.agent import Asked, Brief, Said, StepDone, ToolOffer
-from keryx.agents.guide import ABILITIES, SETUP, Guide
-from keryx.domain.cover import Cover, Summary
-from keryx.domain.message import Message, NewMessage, Role, ToolCallPart, ToolResultPart, encode_parts
-from keryx.domain.part import Part, TextPart
-from keryx.domain.prompt import ContextFacts
-from keryx.domain.source import LOCAL_CLI
-from keryx.domain.turn import TurnId, TurnPurpose
+from keryx.agents.agent import Brief, HistoryItem, ModelUse, StepDone
+from keryx.agents.model.guide import ABILITIES, SETUP, Guide
+from keryx.core.context.rules.cover import Cover, Summary
+from keryx.core.context.rules.prompt import ContextFacts
+from keryx.core.conversations.rules.message import (
+    Message,
+    NewMessage,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+    encode_parts,
+)
+from keryx.core.conversations.rules.part import Part, TextPart
+from keryx.core.conversations.rules.source import LOCAL_CLI
+from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.values.turn_states import TurnId, TurnPurpose
 
 TOOLS = ("search_history", "list_sessions", "list_schedules", "list_processes", "list_platforms", "remember")
 
@@ -36,8 +44,8 @@ class Heard:
     async def show_call(self, text: str) -> None:
         raise NotImplementedError
 
-    async def note_model(self, asked: Asked) -> None:
-        raise AssertionError(asked)
+    async def note_model(self, use: ModelUse) -> None:
+        raise AssertionError(use)
 
     async def act(self, step: NewMessage) -> StepDone:
         made = [part for part in step.parts if isinstance(part, ToolCallPart)]
@@ -49,7 +57,7 @@ class Heard:
             )
         )
 
-    async def reread(self) -> Sequence[Said]:
+    async def reread(self) -> Sequence[HistoryItem]:
         raise AssertionError
 
     async def pinned(self) -> frozenset[int]:

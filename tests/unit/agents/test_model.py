@@ -9,15 +9,24 @@ from typing import Any
 
 import pytest
 
-from keryx.agents.agent import AgentFailed, Answer, Brief
-from keryx.agents.calling import Access
-from keryx.agents.guide import SETUP, Guide
-from keryx.agents.model import STEPS_MAX, TOO_MANY_STEPS, WAY_BACK, ModelAgent, ModelChoice
+from keryx.agents.agent import Answer, Brief
+from keryx.agents.model.agent import STEPS_MAX, TOO_MANY_STEPS, WAY_BACK, ModelAgent
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.contract import Access
+from keryx.agents.model.guide import SETUP, Guide
 from keryx.clock import SECOND
-from keryx.domain.message import MediaPart, NewMessage, TextPart, ThinkingPart, ToolCallPart, text_of
-from keryx.domain.prices import parse_price
-from keryx.domain.settings import ModelSettings
-from keryx.domain.source import Source
+from keryx.core.context.rules.prices import parse_price
+from keryx.core.conversations.rules.message import (
+    MediaPart,
+    NewMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    text_of,
+)
+from keryx.core.conversations.rules.session_settings import ModelSettings
+from keryx.core.conversations.rules.source import Source
+from keryx.errors import AgentFailed
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 from tests.unit.agents.stage import MODELS, Noted, Shape, agent_of, brief, message
@@ -189,7 +198,7 @@ async def test_a_model_that_is_not_there_is_told_with_the_nearest_names(shape: S
             await agent.run(brief(), Noted())
         await agent.close()
     name = MODELS[shape].partition(":")[2]
-    assert failed.value.reason.startswith(f"{shape} knows no model {name!r}. Did you mean {name}-2")
+    assert failed.value.reason.startswith(f"{shape} has no model {name!r}. Did you mean {name}-2")
 
 
 async def test_without_a_list_of_the_provider_known_names_are_suggested() -> None:
@@ -229,7 +238,7 @@ async def test_patience_ends_and_leaves_the_rest_to_the_gateway() -> None:
 async def test_a_pause_of_an_hour_is_not_waited_for() -> None:
     failed = await failure([Refusal(status=429, retry_after_seconds=3_600)])
     assert (failed.reason, failed.retry_after) == (
-        "openai asks for a pause: too much was asked of it. It may be asked again in 60 minutes.",
+        "openai asks for a pause: its rate limit is reached. It may be asked again in 60 minutes.",
         None,
     )
 
@@ -485,7 +494,7 @@ async def test_without_a_model_the_guide_answers() -> None:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        ("gpt-5", "'gpt-5' names no model; write it as provider:model"),
+        ("gpt-5", "'gpt-5' is not the name of a model; write it as provider:model"),
         ("anthropc:claude", "there is no provider 'anthropc'. Did you mean anthropic"),
         ("mistral:small", "the package for mistral is not installed"),
         ("openrouter:some/model", "there is no key for openrouter. Set OPENROUTER_API_KEY"),
@@ -519,7 +528,7 @@ async def test_warming_up_loads_what_a_turn_needs() -> None:
             server, choice=ModelChoice(model="openai:scripted", by_platform={"local": "nobody:x"})
         )
         await agent.warm_up()
-        assert {"keryx.agents.providers", "openai"} <= sys.modules.keys()
+        assert {"keryx.agents.model.providers.caller", "openai"} <= sys.modules.keys()
         await agent.close()
         await agent.close()
 

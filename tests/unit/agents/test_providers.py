@@ -9,14 +9,16 @@ from json import dumps
 
 import pytest
 
-from keryx.agents import failures
-from keryx.agents.agent import AgentFailed, Answer
-from keryx.agents.calling import Access
-from keryx.agents.guide import Guide
-from keryx.agents.model import ModelAgent, ModelChoice
+from keryx.agents.agent import Answer
+from keryx.agents.model.agent import ModelAgent
+from keryx.agents.model.choice import ModelChoice
+from keryx.agents.model.contract import Access
+from keryx.agents.model.guide import Guide
+from keryx.agents.model.providers import failures
 from keryx.clock import SECOND
-from keryx.domain.message import MediaPart, NewMessage, TextPart, ToolCallPart, text_of
-from keryx.domain.model_name import PROVIDERS
+from keryx.core.conversations.rules.message import MediaPart, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.core.values.model_name import PROVIDERS
+from keryx.errors import AgentFailed
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 from tests.unit.agents.stage import Noted, brief, message
@@ -155,14 +157,14 @@ async def test_a_wrong_key_is_told_with_the_variable_to_set(known: Known) -> Non
 async def test_a_model_it_does_not_have_is_told_with_the_nearest_of_its_own(known: Known) -> None:
     name = known.model.partition(":")[2]
     failed, _ = await failure(known, models=[f"{name}-2", "quite-another"])
-    assert failed.reason == f"{known.provider} knows no model {name!r}. Did you mean {name}-2?"
+    assert failed.reason == f"{known.provider} has no model {name!r}. Did you mean {name}-2?"
 
 
 @each
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (429, "{} asks for a pause: too much was asked of it."),
+        (429, "{} asks for a pause: its rate limit is reached."),
         (503, "{} is overloaded."),
         (500, "{} has a fault of its own (HTTP 500)."),
     ],

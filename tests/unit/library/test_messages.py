@@ -2,7 +2,13 @@
 
 import pytest
 
-from keryx.domain.message import NewMessage, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from keryx.core.conversations.rules.message import (
+    NewMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from keryx.errors import InvalidValue
 from keryx.library.messages import new_message
 
@@ -37,8 +43,8 @@ def test_a_result_names_its_call() -> None:
     assert message.parts == (ToolResultPart(call_id="1", name="look", output="a map"),)
 
 
-def test_a_message_that_says_nothing_is_refused() -> None:
-    with pytest.raises(InvalidValue, match="says nothing"):
+def test_an_empty_message_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="is empty"):
         new_message("user")
 
 

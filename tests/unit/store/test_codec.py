@@ -1,4 +1,4 @@
-"""Columns hold JSON in ASCII, and labels that every database takes."""
+"""Columns hold JSON in ASCII, and labels that every database accepts."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,14 +16,14 @@ JSON = st.recursive(
 
 @settings(max_examples=100)
 @given(JSON)
-def test_json_comes_back_as_it_was_and_is_plain_ascii(value: object) -> None:
+def test_json_is_ascii_and_is_read_back_unchanged(value: object) -> None:
     text = to_json(value)
     assert from_json(text) == value
     assert text.isascii()
     assert "\x00" not in text
 
 
-def test_what_is_not_json_is_refused() -> None:
+def test_a_value_without_a_json_form_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         to_json(float("nan"))
 
@@ -36,7 +36,7 @@ def test_a_cleaned_label_is_storable_and_as_long_as_before(text: str) -> None:
     assert len(cleaned.encode().decode()) == len(text)
 
 
-def test_a_clean_label_stays_as_it_is() -> None:
+def test_a_clean_label_stays_unchanged() -> None:
     assert clean_text("Ünïcode 🎈 ok") == "Ünïcode 🎈 ok"
     assert clean_text("a\x00b\udc80c") == "a\ufffdb\ufffdc"
     assert clean_text(None) is None

@@ -1,4 +1,4 @@
-"""A SQLite file stays off file systems that would lose it."""
+"""Network file systems are refused for a SQLite file."""
 
 from pathlib import Path
 
@@ -29,19 +29,19 @@ def mounts(tmp_path: Path) -> Path:
     ("folder", "kind"),
     [("/home", "nfs4"), ("/home/ana/keryx", "nfs4"), ("/mnt/my files/x", "cifs"), ("/over", "fuse.sshfs")],
 )
-def test_a_network_file_system_is_refused_by_its_name(mounts: Path, folder: str, kind: str) -> None:
+def test_a_network_file_system_is_refused_and_named(mounts: Path, folder: str, kind: str) -> None:
     with pytest.raises(StoreUnsafe, match=rf"network file system \({kind}\)"):
         refuse_network(Path(folder), mounts=mounts)
 
 
 @pytest.mark.parametrize("folder", ["/", "/var/lib", "/home/local/keryx", "/homes", "/mnt"])
-def test_a_local_file_system_is_fine(mounts: Path, folder: str) -> None:
+def test_a_local_file_system_is_accepted(mounts: Path, folder: str) -> None:
     refuse_network(Path(folder), mounts=mounts)
 
 
-def test_where_mounts_cannot_be_read_nothing_is_refused(tmp_path: Path) -> None:
+def test_without_readable_mounts_nothing_is_refused(tmp_path: Path) -> None:
     refuse_network(Path("/home"), mounts=tmp_path / "missing")
 
 
-def test_this_machine_s_temporary_folder_is_fine(tmp_path: Path) -> None:
+def test_this_machine_s_temporary_folder_is_accepted(tmp_path: Path) -> None:
     refuse_network(tmp_path)

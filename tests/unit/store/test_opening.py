@@ -1,4 +1,4 @@
-"""From an address to a file, or a sentence about what is wrong with it."""
+"""Addresses of stores: the file they name, or the error."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from keryx.errors import InvalidValue, StoreError, StoreUnavailable, StoreUnsafe
 from keryx.store.opening import open_database, sqlite_path
 from keryx.store.postgres import check_server
-from keryx.store.sqlite import check_version, index_path
+from keryx.store.sqlite_files import check_version, index_path
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_tilde_is_the_home_folder() -> None:
     "address",
     ["mysql://host/db", "sqlite://host/keryx.db", "sqlite:///keryx.db?mode=ro", "sqlite:///keryx.db#x"],
 )
-def test_an_address_of_another_kind_is_refused(address: str) -> None:
+def test_an_unknown_kind_of_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidValue, match="not an address of a store"):
         sqlite_path(address)
 
@@ -45,7 +45,7 @@ def test_a_store_without_a_file_is_refused(address: str) -> None:
         sqlite_path(address)
 
 
-def test_stores_in_one_folder_have_an_index_each() -> None:
+def test_each_store_in_a_folder_has_its_own_index() -> None:
     names = [index_path(Path("folder") / name) for name in ("a.db", "a.sqlite", "a")]
     assert len(set(names)) == 3
     assert {name.parent for name in names} == {Path("folder")}
@@ -58,7 +58,7 @@ def test_an_unsafe_sqlite_is_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.51.3", "3.52.0", "4.0.0"])
-def test_a_safe_sqlite_is_fine(version: str) -> None:
+def test_a_safe_sqlite_is_accepted(version: str) -> None:
     check_version(version)
 
 
@@ -68,22 +68,22 @@ def test_an_old_postgres_is_refused() -> None:
         check_server(130_014)
 
 
-def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+def test_a_server_that_does_not_run_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"(?s)could not be reached.*Check the address"):
         open_database(f"postgresql://keryx@/keryx?host={tmp_path}")
 
 
-def test_an_address_that_postgres_does_not_understand_is_refused() -> None:
+def test_an_invalid_postgres_address_is_refused() -> None:
     with pytest.raises(StoreError, match="could not be opened"):
         open_database("postgresql://keryx@/keryx?nonsense=1")
 
 
-def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot be opened: .*Name a file in a folder you may write to"):
         open_database(tmp_path / "file" / "keryx.db")
 
 
-def test_a_folder_is_no_store(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="unable to open"):
         open_database(tmp_path)

@@ -1,4 +1,4 @@
-"""Named SQL: what a file may say, and what each dialect makes of it."""
+"""Named SQL: the format of a file, and the statements for each dialect."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_psycopg_gets_its_own_placeholders_and_escaped_percent_signs() -> None:
     assert find.sql == "SELECT '100%%', a::b FROM things\nWHERE id = %(id)s AND since_at <= %(now)s"
 
 
-def test_a_statement_says_whom_it_wakes_and_nobody_else() -> None:
+def test_a_statement_wakes_only_the_topics_that_it_names() -> None:
     [add] = parse("-- name: things.add\n-- wakes: deliveries, turns\n-- A thing.\nSELECT 1", dialect="sqlite")
     assert (sorted(add.wakes), add.doc) == (["deliveries", "turns"], "A thing.")
     with pytest.raises(StoreError, match=r"things\.add wakes neighbours: there are turns and deliveries"):
@@ -50,7 +50,7 @@ def test_both_dialects_wake_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", ["Things.find", "things", "things.find it", ""])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(StoreError, match=r"write noun\.verb"):
         list(parse(f"-- name: {name}\n-- Doc.\nSELECT 1", dialect="sqlite"))
 
@@ -59,8 +59,8 @@ def test_an_override_replaces_only_its_statement_and_only_on_postgres(tmp_path: 
     (tmp_path / "things.sql").write_text(SHARED)
     (tmp_path / "things.postgres.sql").write_text("-- name: things.add\n-- Otherwise.\nSELECT 1")
     (tmp_path / "things.py").write_text("")
-    assert read(tmp_path, dialect="sqlite")["things.add"].doc == "A thing."
-    on_postgres = read(tmp_path, dialect="postgres")
+    assert read(sorted(tmp_path.glob("*.sql")), dialect="sqlite")["things.add"].doc == "A thing."
+    on_postgres = read(sorted(tmp_path.glob("*.sql")), dialect="postgres")
     assert on_postgres["things.add"].doc == "Otherwise."
     assert on_postgres["things.find"].doc.startswith("One thing")
 
@@ -69,14 +69,14 @@ def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text(SHARED)
     (tmp_path / "b.sql").write_text(SHARED)
     with pytest.raises(StoreError, match=r"b\.sql defines things\.find a second time"):
-        read(tmp_path, dialect="sqlite")
+        read(sorted(tmp_path.glob("*.sql")), dialect="sqlite")
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_an_override_of_nothing_is_refused(tmp_path: Path, dialect: str) -> None:
+def test_an_override_without_a_shared_statement_is_refused(tmp_path: Path, dialect: str) -> None:
     (tmp_path / "things.postgres.sql").write_text("-- name: things.lost\n-- Nothing.\nSELECT 1")
     with pytest.raises(StoreError, match=r"things\.lost override nothing"):
-        read(tmp_path, dialect=dialect)  # type: ignore[arg-type]
+        read(sorted(tmp_path.glob("*.sql")), dialect=dialect)  # type: ignore[arg-type]
 
 
 def test_both_databases_know_the_same_statements() -> None:

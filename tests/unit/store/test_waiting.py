@@ -1,4 +1,4 @@
-"""Waiting for the store."""
+"""Tasks wait for the store's work and commits."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ from keryx.store.waiting import (
 )
 
 
-def test_somebody_whose_loop_is_gone_is_not_woken() -> None:
+def test_a_waiter_with_a_closed_loop_is_not_woken() -> None:
     changes = Changes(on_wait=lambda: None)
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _loop, _context: None)
@@ -31,7 +31,7 @@ def test_somebody_whose_loop_is_gone_is_not_woken() -> None:
     assert not task.done()
 
 
-async def test_a_cancelled_waiter_is_forgotten() -> None:
+async def test_a_cancelled_waiter_is_removed() -> None:
     begun = threading.Event()
     changes = Changes(on_wait=begun.set)
     task = asyncio.create_task(changes.wait(0, 60))
@@ -43,13 +43,13 @@ async def test_a_cancelled_waiter_is_forgotten() -> None:
     assert not changes.watched
 
 
-async def test_waiting_ends_when_the_time_is_up() -> None:
+async def test_waiting_ends_after_the_timeout() -> None:
     changes = Changes(on_wait=lambda: None)
     assert not await changes.wait(0, 0.001)
     assert not changes.watched
 
 
-async def test_whoever_waits_for_a_topic_sleeps_through_other_commits() -> None:
+async def test_a_waiter_for_a_topic_sleeps_through_other_commits() -> None:
     changes = Changes(on_wait=lambda: None)
     turns = asyncio.create_task(changes.wait(0, 60, topic="turns"))
     anything = asyncio.create_task(changes.wait(0, 60))
@@ -60,13 +60,13 @@ async def test_whoever_waits_for_a_topic_sleeps_through_other_commits() -> None:
     assert await changes.wait(0, 60, topic="deliveries")
     changes.note(["turns"])
     assert await turns
-    # Other processes do not say what they did.
+    # A commit of another process has no topic.
     changes.note()
     assert await changes.wait(2, 60, topic="turns")
     assert not await changes.wait(3, 0.001, topic="turns")
 
 
-async def test_threads_refuse_work_once_closed() -> None:
+async def test_closed_threads_refuse_work() -> None:
     threads = Threads(1, name="test")
     assert await threads.run(lambda: 7) == 7
     threads.close()
@@ -74,7 +74,7 @@ async def test_threads_refuse_work_once_closed() -> None:
         await threads.run(lambda: 7)
 
 
-async def test_quick_work_is_waited_for_without_sleeping_and_slow_work_is_slept_for() -> None:
+async def test_the_caller_blocks_for_quick_work_and_sleeps_for_slow_work() -> None:
     threads = Threads(1, name="test", moment_seconds=30)
     assert await threads.run(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
@@ -90,7 +90,7 @@ async def test_quick_work_is_waited_for_without_sleeping_and_slow_work_is_slept_
     threads.close()
 
 
-async def test_quick_work_lets_the_other_tasks_in() -> None:
+async def test_quick_work_gives_other_tasks_a_turn() -> None:
     threads = Threads(1, name="test", moment_seconds=30)
     turns = 0
 
@@ -115,7 +115,7 @@ async def test_work_that_ends_as_the_caller_goes_to_sleep_is_not_missed() -> Non
     threads.close()
 
 
-async def test_what_has_ended_needs_no_sleep() -> None:
+async def test_ended_work_needs_no_sleep() -> None:
     pending = Pending(lambda: 7)
     pending.result = pending.work()
     assert pending.end() is None
@@ -129,14 +129,14 @@ async def test_work_on_a_new_thread_has_an_outcome() -> None:
         await finish(lambda: 1 // 0, start=on_new_thread)
 
 
-async def test_an_outcome_is_not_given_up() -> None:
+async def test_an_outcome_cannot_be_cancelled() -> None:
     outcome: Outcome[int] = Outcome()
     assert not outcome.cancel()
     outcome.set_result(7)
     assert await outcome == 7
 
 
-def test_only_stop_iteration_cannot_be_carried() -> None:
+def test_only_stop_iteration_is_replaced() -> None:
     error = KeyError("x")
     assert carried(error) is error
     stop = StopIteration(7)

@@ -1,4 +1,4 @@
-"""The scripted model: what real clients get from it, and what it keeps of them."""
+"""The scripted model server: answers for real clients, and its record of their requests."""
 
 import asyncio
 import json
@@ -84,7 +84,7 @@ async def test_google_s_client_reads_a_stream_and_a_whole_answer() -> None:
         assert last.usage_metadata.cached_content_token_count == 3
 
 
-async def test_google_s_client_is_told_what_is_wrong_with_its_key_and_its_model() -> None:
+async def test_google_s_client_reads_the_errors_for_a_wrong_key_and_model() -> None:
     asked = {"model": "scripted", "contents": "hi"}
     async with ModelServer([], key="right", models=["other"]) as server:
         for key, status in (("wrong", "UNAUTHENTICATED"), ("right", "NOT_FOUND")):
@@ -93,7 +93,7 @@ async def test_google_s_client_is_told_what_is_wrong_with_its_key_and_its_model(
                     await client.models.generate_content(**asked)
 
 
-async def test_an_answer_may_be_asked_for_as_a_whole() -> None:
+async def test_an_answer_can_be_requested_without_streaming() -> None:
     reply = Reply(text="Warm.", thinking="I see", calls=[WEATHER])
     asked = {**ASK, "stream": False}
     async with ModelServer([reply, reply]) as server:
@@ -106,7 +106,7 @@ async def test_an_answer_may_be_asked_for_as_a_whole() -> None:
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
 
 
-async def test_requests_are_kept_and_a_script_may_follow_from_them() -> None:
+async def test_requests_are_kept_and_a_script_can_be_a_function_of_them() -> None:
     def repeat(asked: Asked) -> Reply:
         return Reply(text=str(asked.messages[-1]["content"]))
 
@@ -118,7 +118,7 @@ async def test_requests_are_kept_and_a_script_may_follow_from_them() -> None:
     assert server.requests[0].headers["authorization"] == "Bearer k"
 
 
-async def test_errors_have_the_shape_of_the_provider() -> None:
+async def test_errors_have_the_provider_s_form() -> None:
     refusals = [
         Refusal(status=429, retry_after_seconds=2.5),
         Refusal(status=400, kind="context_length_exceeded", message="too long"),
@@ -149,11 +149,11 @@ async def test_only_the_right_key_and_known_models_are_answered() -> None:
             assert [model.id async for model in other.models.list()] == ["other"]
             answer = await other.messages.create(**{**ASK, "model": "other", "stream": False}, max_tokens=9)
     assert answer.content[0].text == "yes"
-    assert len(server.requests) == 1, "what is refused at the door is no request"
+    assert len(server.requests) == 1, "a refused request is not recorded"
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-async def test_a_connection_is_cut_after_so_many_pieces(path: str) -> None:
+async def test_a_connection_is_cut_after_the_given_number_of_pieces(path: str) -> None:
     heard: list[str] = []
 
     async def listen(server: ModelServer) -> None:
@@ -174,14 +174,14 @@ async def test_a_connection_is_cut_after_so_many_pieces(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "end"), [("/v1/chat/completions", "finish"), ("/v1/messages", "message_stop")]
 )
-async def test_a_stream_may_end_without_a_reason(path: str, end: str) -> None:
+async def test_a_stream_can_end_without_a_reason(path: str, end: str) -> None:
     async with ModelServer([Reply(text="one"), Reply(text="one", ends_early=True)]) as server:
         whole, torn = [await lines(server, path) for _ in range(2)]
     assert "one" in "".join(torn)
     assert len(torn) < len(whole)
 
 
-async def test_who_hangs_goes_on_when_let_and_notices_who_leaves() -> None:
+async def test_a_hanging_answer_continues_when_allowed_and_notices_a_client_that_leaves() -> None:
     async with ModelServer([Reply(text="one two", hang_after=1)] * 2) as server:
         reading = asyncio.create_task(lines(server, "/v1/messages"))
         await server.hangs.wait()
@@ -196,7 +196,17 @@ async def test_who_hangs_goes_on_when_let_and_notices_who_leaves() -> None:
             await server.left.wait()
 
 
-async def test_pieces_may_come_slowly() -> None:
+async def test_a_server_that_ends_while_it_hangs_leaves_no_task() -> None:
+    before = asyncio.all_tasks()
+    async with ModelServer([Reply(text="one two", hang_after=1)]) as server:
+        reading = asyncio.create_task(lines(server, "/v1/messages"))
+        await server.hangs.wait()
+    with pytest.raises(httpx2.HTTPError):
+        await reading
+    assert asyncio.all_tasks() == before
+
+
+async def test_pieces_can_come_slowly() -> None:
     loop = asyncio.get_running_loop()
     async with ModelServer([Reply(text="one two three", pause_seconds=0.05)]) as server:
         began = loop.time()
@@ -204,7 +214,7 @@ async def test_pieces_may_come_slowly() -> None:
     assert loop.time() - began >= 0.15
 
 
-async def test_a_script_that_has_ended_and_a_path_that_is_not_there_are_refused() -> None:
+async def test_a_request_after_the_script_and_an_unknown_path_are_refused() -> None:
     async with ModelServer() as server, httpx2.AsyncClient() as client:
         ended = await client.post(f"{server.url}/v1/messages", json=ASK)
         lost = await client.post(f"{server.url}/v1/nowhere", json=ASK)

@@ -1,4 +1,4 @@
-"""The private PostgreSQL server: found, started, thrown away, or refused with a sentence."""
+"""The private PostgreSQL server: found, started, removed, or refused with a sentence."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from keryx.testing.postgres import PrivateServer, find_programs
 
 
 def install(place: Path, *, says: str, exit_code: int = 0) -> Path:
-    """Put programs there that tell a version and do nothing else."""
+    """Install programs that only print a version."""
     place.mkdir(parents=True)
     for name in ("initdb", "pg_ctl"):
         (place / name).write_text(f"#!/bin/sh\necho '{name} {says}'\nexit {exit_code}\n")
@@ -25,7 +25,7 @@ def ask(url: str, question: str) -> object:
     return row[0]
 
 
-def test_the_newest_programs_are_taken_wherever_they_are(tmp_path: Path) -> None:
+def test_the_newest_programs_are_used_wherever_they_are(tmp_path: Path) -> None:
     old = install(tmp_path / "debian" / "15" / "bin", says="(PostgreSQL) 15.14 (Debian 15.14-0)")
     new = install(tmp_path / "debian" / "17" / "bin", says="(PostgreSQL) 17.2")
     newest = install(tmp_path / "local", says="(PostgreSQL) 19devel")
@@ -36,7 +36,7 @@ def test_the_newest_programs_are_taken_wherever_they_are(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("says", "exit_code"), [("(PostgreSQL) 14.9", 0), ("(PostgreSQL) 16.1", 1), ("is not what you think", 0)]
 )
-def test_programs_that_are_too_old_or_do_not_run_are_refused_with_what_to_do(
+def test_programs_that_are_too_old_or_do_not_run_are_refused_with_advice(
     tmp_path: Path, says: str, exit_code: int
 ) -> None:
     place = install(tmp_path / "bin", says=says, exit_code=exit_code)
@@ -44,13 +44,13 @@ def test_programs_that_are_too_old_or_do_not_run_are_refused_with_what_to_do(
         find_programs(path=str(place), debian=tmp_path / "nowhere")
 
 
-def test_a_half_installation_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_installation_is_refused(tmp_path: Path) -> None:
     (install(tmp_path / "bin", says="(PostgreSQL) 16.1") / "pg_ctl").unlink()
     with pytest.raises(StoreUnavailable):
         find_programs(path=str(tmp_path / "bin"), debian=tmp_path / "nowhere")
 
 
-def test_a_copy_of_a_database_has_its_rows_and_is_its_own(postgres_server: PrivateServer) -> None:
+def test_a_copy_of_a_database_has_its_rows_and_is_independent(postgres_server: PrivateServer) -> None:
     original = postgres_server.create_database()
     with psycopg.connect(original) as connection:
         connection.execute("CREATE TABLE word AS SELECT 'kept' AS text")
@@ -61,7 +61,7 @@ def test_a_copy_of_a_database_has_its_rows_and_is_its_own(postgres_server: Priva
     assert ask(copy, "SELECT text FROM word") == "changed"
 
 
-def test_a_dropped_database_is_gone_even_while_somebody_is_connected(postgres_server: PrivateServer) -> None:
+def test_a_database_with_open_connections_can_be_dropped(postgres_server: PrivateServer) -> None:
     url = postgres_server.create_database()
     with psycopg.connect(url) as connection:
         postgres_server.drop_database(url)
@@ -73,7 +73,7 @@ def test_text_sorts_by_language_and_not_by_bytes_as_in_sqlite(postgres_server: P
     assert ask(postgres_server.url(), "SELECT 'a' < 'B'") is True
 
 
-def test_a_durable_server_keeps_its_promises_and_leaves_nothing_behind(
+def test_a_durable_server_syncs_and_leaves_no_files_behind(
     postgres_server: PrivateServer,
 ) -> None:
     assert ask(postgres_server.url(), "SHOW fsync") == "off"

@@ -1,4 +1,4 @@
-"""A database that tests use in turn is empty for each of them, and as it was made."""
+"""A database that tests share is empty and has its original schema for each test."""
 
 from collections.abc import Iterator
 
@@ -19,13 +19,13 @@ def reused(postgres_server: PrivateServer) -> Iterator[ReusedDatabase]:
 
 
 def add_person(url: str) -> list[tuple[int]]:
-    """Add somebody to a database, and return all that are in it."""
+    """Add a person to a database, and return all people."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(ADD)
         return connection.execute("SELECT id FROM people").fetchall()
 
 
-def test_it_comes_back_empty_and_its_numbers_begin_again(reused: ReusedDatabase) -> None:
+def test_a_reused_database_is_empty_and_its_sequences_restart(reused: ReusedDatabase) -> None:
     url = reused.take()
     assert add_person(url) == [(1,)]
     with psycopg.connect(url, autocommit=True) as left:
@@ -33,11 +33,11 @@ def test_it_comes_back_empty_and_its_numbers_begin_again(reused: ReusedDatabase)
         assert reused.take() == url
         assert add_person(url) == [(1,)]
         with pytest.raises(psycopg.OperationalError):
-            left.execute("SELECT 1")  # whoever was still there is not any more
+            left.execute("SELECT 1")  # the old connection was closed
 
 
 @pytest.mark.parametrize("change", ["DROP TABLE malformed", "DELETE FROM keryx_schema WHERE number = 1"])
-def test_what_was_changed_in_its_shape_is_made_anew(reused: ReusedDatabase, change: str) -> None:
+def test_a_database_with_a_changed_schema_is_created_anew(reused: ReusedDatabase, change: str) -> None:
     url = reused.take()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(change.encode())

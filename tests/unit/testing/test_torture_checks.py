@@ -1,12 +1,12 @@
-"""The checks of a torture bite: each kind of broken promise in the books is found, and clean books are clean."""
+"""The torture checks find each kind of broken promise, and find none in correct records."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from keryx.domain.inbox import Fate
-from keryx.domain.outbox import MAYBE_REPEATED_MARK
+from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
+from keryx.core.turns.rules.inbox import Fate
 from keryx.testing.torture.books import Asked, Books, Kind, Shown
 from keryx.testing.torture.checks import CHECKS, FAILURE, Evidence, Thaw, check_all
 from keryx.testing.torture.effects import Effect
@@ -17,7 +17,7 @@ CHATS = {"a": "canary-a0", "b": "canary-b0"}
 
 
 class Story:
-    """Books in which everything went well, to be spoilt: three questions in one chat, one in another, one stop."""
+    """Correct records for a test to break: three questions and one stop in one chat, one question in another."""
 
     def __init__(self) -> None:
         self.books = Books(canaries=dict(CHATS))
@@ -65,7 +65,7 @@ class Story:
         self.effects.append(Effect(deed=deed, at=1.0, pid=1, turn_id=0, token=token, key=key))  # type: ignore[arg-type]
 
     def spoil(self, index: int, **changes: object) -> None:
-        """Change what was shown at one place."""
+        """Change one shown message."""
         self.books.shown[index] = replace(self.books.shown[index], **changes)  # type: ignore[arg-type]
 
     @property
@@ -74,11 +74,11 @@ class Story:
 
 
 def broken(evidence: Evidence) -> set[str]:
-    """Which promises the checks find broken."""
+    """Return the promises that the checks find broken."""
     return {promise for promise, found in check_all(evidence).items() if found}
 
 
-def test_clean_books_are_clean() -> None:
+def test_correct_records_have_no_breach() -> None:
     assert broken(Story().evidence) == set()
 
 
@@ -120,12 +120,12 @@ def fail_twice(story: Story) -> None:
         story.say("b", 2, key, f"{FAILURE} no paper")
 
 
-def answer_with_something_else(story: Story) -> None:
+def answer_without_quoting(story: Story) -> None:
     story.ask("b", 2, "answered")
     story.say("b", 2, "k9", "Hello.")
 
 
-def speak_unasked(story: Story) -> None:
+def reply_to_an_unknown_message(story: Story) -> None:
     story.say("b", 7, "k9", "Hello.")
 
 
@@ -159,7 +159,7 @@ def never_take(story: Story) -> None:
     del story.books.taken["msg_b-1"]
 
 
-def take_what_nobody_sent(story: Story) -> None:
+def take_an_unsent_message(story: Story) -> None:
     story.fates.append(("msg_c-1", "answered"))
 
 
@@ -179,8 +179,8 @@ def confuse_a_command(story: Story) -> None:
         (answer_the_stopped, ONE_REPLY),
         (fail_silently, ONE_REPLY),
         (fail_twice, ONE_REPLY),
-        (answer_with_something_else, ONE_REPLY),
-        (speak_unasked, ONE_REPLY),
+        (answer_without_quoting, ONE_REPLY),
+        (reply_to_an_unknown_message, ONE_REPLY),
         (cut_an_answer_off, ONE_REPLY),
         (swap_pieces, ONE_REPLY),
         (cross_canaries, NO_CROSSING),
@@ -188,7 +188,7 @@ def confuse_a_command(story: Story) -> None:
         (swap_replies, IN_ORDER),
         (run_once_twice, ONCE),
         (never_take, ONE_FATE),
-        (take_what_nobody_sent, ONE_FATE),
+        (take_an_unsent_message, ONE_FATE),
         (confuse_a_command, ONE_FATE),
     ],
 )
@@ -198,23 +198,23 @@ def test_a_broken_promise_is_found(plant: Callable[[Story], None], promise: str)
     assert promise in broken(story.evidence)
 
 
-def test_a_reply_that_says_it_may_be_a_repetition_is_allowed() -> None:
+def test_a_reply_marked_as_possibly_repeated_is_allowed() -> None:
     story = Story()
     story.show("b", 1, "k9", [1], add=f"\n{MAYBE_REPEATED_MARK}")
     assert broken(story.evidence) == set()
 
 
-def test_what_failed_is_told_once_for_all_that_its_turn_had_taken() -> None:
+def test_a_failed_turn_with_several_messages_needs_one_notice() -> None:
     story = Story()
     story.ask("b", 2, "failed")
     story.ask("b", 3, "failed")
     story.say("b", 3, "k9", f"{FAILURE} no paper")
     story.ask("b", 4, "answered")
-    story.show("b", 4, "k10", [2, 3, 4])  # it read the others, too
+    story.show("b", 4, "k10", [2, 3, 4])  # the answer quotes the others too
     assert broken(story.evidence) == set()
 
 
-def test_a_gateway_that_wakes_up_late_and_sends_is_found() -> None:
+def test_a_gateway_that_sends_after_a_late_thaw_is_found() -> None:
     story = Story()
     at = story.books.shown[-1].at
     asleep = Thaw(node="n2", at=at - 1, until=at + 1)
@@ -222,7 +222,7 @@ def test_a_gateway_that_wakes_up_late_and_sends_is_found() -> None:
     assert broken(replace(story.evidence, thaws=[replace(asleep, node="n1")])) == {NOT_STALE}
 
 
-def test_a_store_that_contradicts_itself_a_bad_call_and_a_bad_end_are_found() -> None:
+def test_a_broken_invariant_an_unsigned_call_and_a_bad_exit_code_are_found() -> None:
     evidence = Story().evidence
     assert broken(replace(evidence, invariants=["I1: something"])) == {WHOLE}
     assert broken(replace(evidence, ends={"n1": 0, "n2": -9})) == {WHOLE}
@@ -230,11 +230,11 @@ def test_a_store_that_contradicts_itself_a_bad_call_and_a_bad_end_are_found() ->
     assert broken(evidence) == {WHOLE}
 
 
-def test_questions_and_answers_are_read_as_they_were_said() -> None:
+def test_questions_and_answers_survive_printing_and_parsing() -> None:
     question = Question(token="a-7", canary="canary-0f", wishes=("once", "long"))
     assert read_question(f"!steer {question.text()}") == question
     assert read_question("hello") is None
     answer = make_answer([Question(token="a-6", canary="canary-0f"), question])
     assert read_answer(answer) == ["a-6", "a-7"]
-    assert len(answer) > 16_000, "a long one has several pieces"
+    assert len(answer) > 16_000, "a long answer has several pieces"
     assert read_answer(f"{FAILURE} [a-6]") == []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from keryx.tools.addresses import Reach, is_public
-from keryx.tools.fetch import WRITTEN_BY_OTHERS, FetchUrl
+from keryx.errors import ToolFailed
 from keryx.tools.programs import page_text
-from keryx.tools.tool import ToolFailed
-from keryx.tools.web_client import BYTES_MAX
+from keryx.tools.web.addresses import FetchPolicy, is_public
+from keryx.tools.web.fetch_url import WRITTEN_BY_OTHERS, FetchUrl
+from keryx.tools.web.web_client import BYTES_MAX
 from tests.unit.tools.site import moved, page, site_with
 from tests.unit.tools.using import called
 
@@ -43,7 +43,7 @@ def fetching(
 ) -> FetchUrl:
     """A tool that may reach this machine as ``pages.test``."""
     known = Names({"pages.test": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"], **(names or {})})
-    return FetchUrl(Reach(allowed=HERE), resolving=known, seconds=seconds, trusted=trusted)
+    return FetchUrl(FetchPolicy(allowed=HERE), resolving=known, seconds=seconds, trusted=trusted)
 
 
 async def refused(tool: FetchUrl, url: str) -> str:
@@ -100,7 +100,7 @@ async def test_other_text_is_read_as_it_is_and_anything_else_only_named() -> Non
         "tea",
         "tea",
     )
-    assert told["/empty"] == "It says nothing."
+    assert told["/empty"] == "The page is empty."
     assert told["/picture"].endswith("is binary (image/png, 5 bytes); only text is shown.")
     assert told["/pretends"].endswith("is binary (text/plain, 4 bytes); only text is shown.")
     assert told["/endless"].endswith("is binary (video/mp4, of unknown size); only text is shown.")
@@ -122,7 +122,7 @@ async def test_what_is_packed_is_unpacked_up_to_the_limit() -> None:
             told = await called(fetching(), url=f"{base}{path}")
             assert f"Only its first {BYTES_MAX} bytes were read." in told
             assert told.endswith("\n\n" + "x" * BYTES_MAX)
-        assert "broken way" in await refused(fetching(), f"{base}/broken")
+        assert "compressed answer is broken" in await refused(fetching(), f"{base}/broken")
         assert "not asked for (br)" in await refused(fetching(), f"{base}/other")
 
 
@@ -130,15 +130,15 @@ async def test_what_goes_wrong_is_told() -> None:
     async with site_with({"/never": None, "/cut": b"HTTP/1.1 200"}) as site:
         base = f"http://pages.test:{site.port}"
         assert await refused(fetching(), f"{base}/none") == f"{base}/none answered 404 Not Found."
-        assert "was not there within 0.2 s" in await refused(fetching(seconds=0.2), f"{base}/never")
+        assert "did not answer within 0.2 s" in await refused(fetching(seconds=0.2), f"{base}/never")
         assert "cannot be fetched: " in await refused(fetching(), f"{base}/cut")
     assert "cannot be reached: " in await refused(fetching(), f"{base}/none")
     assert await refused(fetching(), "http://nowhere.test/") == "There is no host 'nowhere.test'."
     assert "it has no address" in await refused(fetching(names={"empty.test": []}), "http://empty.test/")
     for wrong in ("ftp://pages.test/", "file:///etc/passwd", "pages.test", "http://"):
-        assert "is no web address" in await refused(fetching(), wrong)
-    assert "is no port" in await refused(fetching(), "http://pages.test:99999999/")
-    assert "is no address" in await refused(fetching(), "http://pages.test:tea/")
+        assert "is not a web address" in await refused(fetching(), wrong)
+    assert "is not a port" in await refused(fetching(), "http://pages.test:99999999/")
+    assert "is not a web address" in await refused(fetching(), "http://pages.test:tea/")
     assert "name or password" in await refused(fetching(), "http://ana:tea@pages.test/")
 
 
@@ -165,7 +165,7 @@ def test_an_address_that_everybody_can_reach_is_public(address: str) -> None:
 
 async def test_a_private_address_is_refused_under_whatever_name() -> None:
     async with site_with({"/": page("tea")}) as site:
-        tool = FetchUrl(Reach())
+        tool = FetchUrl(FetchPolicy())
         for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"):
             told = await refused(tool, f"http://{host}:{site.port}/")
             assert "an address of a private network" in told, host
@@ -176,14 +176,14 @@ async def test_one_private_address_among_others_spoils_a_name() -> None:
     async def both(host: str, port: int) -> Sequence[str]:
         return ["93.184.216.34", "10.0.0.1"]
 
-    told = await refused(FetchUrl(Reach(), resolving=both), "http://both.test/")
+    told = await refused(FetchUrl(FetchPolicy(), resolving=both), "http://both.test/")
     assert "'both.test' is at 10.0.0.1" in told
     assert "tools.fetch.allow" in told
 
 
 async def test_private_addresses_are_reached_where_the_owner_allows_it() -> None:
     async with site_with({"/": page("tea")}) as site:
-        told = await called(FetchUrl(Reach(private=True)), url=f"http://127.0.0.1:{site.port}/")
+        told = await called(FetchUrl(FetchPolicy(private=True)), url=f"http://127.0.0.1:{site.port}/")
     assert told.endswith("\n\ntea")
 
 
@@ -191,7 +191,7 @@ async def test_a_name_is_looked_up_once_and_the_judged_address_is_the_one_that_i
     """A name that stands for another machine a moment later gains nothing; no system knows this one."""
     names = Names({"pages.test": ["127.0.0.1", "127.0.0.2"]})
     async with site_with({"/": page("tea")}) as site:
-        tool = FetchUrl(Reach(allowed=HERE), resolving=names)
+        tool = FetchUrl(FetchPolicy(allowed=HERE), resolving=names)
         assert (await called(tool, url=f"http://pages.test:{site.port}/")).endswith("tea")
     assert names.asked == ["pages.test"]
 
@@ -215,7 +215,7 @@ async def test_every_hop_is_judged() -> None:
         assert all("cookie" not in asked.lower() for asked in site.asked)
         assert "'metadata.test' is at 169.254.169.254" in await refused(tool, f"{base}/inside")
         await refused(tool, f"{base}/file")
-        assert "leads on more than 5 times" in await refused(tool, f"{base}/round")
+        assert "redirects more than 5 times" in await refused(tool, f"{base}/round")
 
 
 async def test_the_next_address_is_tried_where_the_first_does_not_answer() -> None:
@@ -223,7 +223,7 @@ async def test_the_next_address_is_tried_where_the_first_does_not_answer() -> No
         return ["127.0.0.2", "127.0.0.1"]
 
     async with site_with({"/": page("tea")}) as site:
-        tool = FetchUrl(Reach(private=True), resolving=two)
+        tool = FetchUrl(FetchPolicy(private=True), resolving=two)
         assert (await called(tool, url=f"http://pages.test:{site.port}/")).endswith("tea")
 
 
@@ -234,7 +234,9 @@ async def test_the_certificate_must_be_that_of_the_name() -> None:
     async with site_with({"/": page("tea")}, secured=secured) as site:
         tool = fetching(trusted=trusted)
         assert (await called(tool, url=f"https://pages.test:{site.port}/")).endswith("tea")
-        other = FetchUrl(Reach(private=True), resolving=Names({"other.test": ["127.0.0.1"]}), trusted=trusted)
+        other = FetchUrl(
+            FetchPolicy(private=True), resolving=Names({"other.test": ["127.0.0.1"]}), trusted=trusted
+        )
         assert "CERTIFICATE_VERIFY_FAILED" in await refused(other, f"https://other.test:{site.port}/")
         assert "CERTIFICATE_VERIFY_FAILED" in await refused(fetching(), f"https://pages.test:{site.port}/")
 

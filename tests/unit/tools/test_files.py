@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from keryx.domain.json_value import JsonValue
-from keryx.domain.long_result import SHOWN_MAX
-from keryx.tools.files import EDIT_BYTES_MAX, LINE_CHARACTERS_MAX, file_tools
-from keryx.tools.tool import Toolbox, ToolFailed
+from keryx.core.media.rules import SHOWN_MAX
+from keryx.core.values.json_value import JsonValue
+from keryx.errors import ToolFailed
+from keryx.tools.files.edit_file import EDIT_BYTES_MAX
+from keryx.tools.files.read_file import LINE_CHARACTERS_MAX
+from keryx.tools.files.toolset import file_tools
+from keryx.tools.tool import Toolbox
 from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called, use_of
 
@@ -50,6 +53,8 @@ def test_what_changes_files_says_so(desk: Desk) -> None:
         ("read_file", "pure", "files"),
         ("write_file", "idempotent", "files"),
         ("edit_file", "once", "files"),
+        ("list_files", "pure", "files"),
+        ("find_in_files", "pure", "files"),
     }
 
 
@@ -85,13 +90,13 @@ async def test_what_is_no_text_file_is_refused_with_a_sentence(desk: Desk) -> No
         await desk.refused("read_file", "picture") == "'picture' is binary (6 bytes); only text can be read."
     )
     assert "is a folder" in await desk.refused("read_file", "keryx/..")
-    assert "no ordinary file" in await desk.refused("read_file", "pipe")
+    assert "not an ordinary file" in await desk.refused("read_file", "pipe")
     assert "There is no file 'b.txt'" in await desk.refused("read_file", "b.txt")
-    assert "is no path" in await desk.refused("read_file", "a\0b")
+    assert "is not a path" in await desk.refused("read_file", "a\0b")
     assert "that did not work: File name too long" in await desk.refused("read_file", "n" * 300)
     with (desk.root / "huge").open("wb") as file:
         file.truncate(60_000_000)
-    assert "more than the 50000000" in await desk.refused("read_file", "huge")
+    assert "the limit is 50000000" in await desk.refused("read_file", "huge")
 
 
 # ------------------------------------------------------------------------------------------------ staying inside
@@ -110,7 +115,7 @@ async def test_no_path_leads_out_of_the_workspace(desk: Desk, tool: str) -> None
     ways = ["../secret.txt", str(desk.secret), "out/secret.txt", "link.txt", "keryx/../../secret.txt", "~/x"]
     for path in ways:
         assert "leads out of the workspace" in await desk.refused(tool, path, **more[tool]), path
-    assert "is no path" in await desk.refused(tool, "loop", **more[tool])
+    assert "is not a path" in await desk.refused(tool, "loop", **more[tool])
     for path in ("keryx/.env", "keryx/new"):
         assert "one of Keryx's own files" in await desk.refused(tool, path, **more[tool])
     assert desk.secret.read_text() == "tops"
@@ -166,11 +171,11 @@ async def test_a_text_is_replaced_where_it_stands_once(desk: Desk) -> None:
     path = desk.root / "a.txt"
     path.write_text("one tea, two teas")
     twice = await desk.refused("edit_file", "a.txt", old="tea", new="milk")
-    assert twice == "'old' stands 2 times in 'a.txt'; take more lines around it, or set 'all'."
+    assert twice == "'a.txt' contains 'old' 2 times; take more lines around it, or set 'all'."
     assert await desk.do("edit_file", "a.txt", old="one tea", new="no tea") == "a.txt: replaced once."
     assert await desk.do("edit_file", "a.txt", old="tea", new="", all=True) == "a.txt: replaced 2 times."
     assert path.read_text() == "no , two s"
-    assert "not exactly so" in await desk.refused("edit_file", "a.txt", old="tea", new="x")
+    assert "does not contain 'old' exactly so" in await desk.refused("edit_file", "a.txt", old="tea", new="x")
     assert "'old' is empty" in await desk.refused("edit_file", "a.txt", old="", new="x")
     assert "are the same" in await desk.refused("edit_file", "a.txt", old="no", new="no")
     assert "There is no file" in await desk.refused("edit_file", "b.txt", old="a", new="b")
@@ -187,7 +192,7 @@ async def test_what_is_not_utf_8_or_too_large_is_not_edited(desk: Desk) -> None:
     (desk.root / "latin").write_bytes(b"caf\xe9")
     assert "not UTF-8" in await desk.refused("edit_file", "latin", old="caf", new="x")
     (desk.root / "big").write_bytes(b"x" * (EDIT_BYTES_MAX + 1))
-    assert "bytes, more than" in await desk.refused("edit_file", "big", old="x", new="y")
+    assert "bytes; the limit is" in await desk.refused("edit_file", "big", old="x", new="y")
 
 
 @pytest.mark.parametrize("path", [".git/config", "sub/.git", "sub/.GIT/hooks/x", "link/config"])

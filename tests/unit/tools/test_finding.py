@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from keryx.domain.json_value import JsonValue
-from keryx.tools.finding import HITS_MAX, LISTED_MAX, finding_tools
-from keryx.tools.programs import look
-from keryx.tools.tool import Toolbox, ToolFailed
+from keryx.core.values.json_value import JsonValue
+from keryx.errors import ToolFailed
+from keryx.tools.files.find_in_files import HITS_MAX, FindInFiles
+from keryx.tools.files.list_files import LISTED_MAX, ListFiles
+from keryx.tools.programs import search_files
 from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called
 
@@ -41,8 +42,8 @@ def root(tmp_path: Path) -> Path:
 
 async def look_with(root: Path, name: str, *, seconds: float = 60, **arguments: JsonValue) -> str:
     workspaces = Workspaces(default=root, kept_out=[root / "keryx"])
-    tool = Toolbox(finding_tools(workspaces, seconds=seconds)).find(name)
-    assert tool is not None
+    tools = (ListFiles(workspaces, seconds=seconds), FindInFiles(workspaces, seconds=seconds))
+    [tool] = [each for each in tools if each.name == name]
     assert (tool.offer.effect, tool.offer.toolset) == ("pure", "files")
     return await called(tool, **arguments)
 
@@ -109,7 +110,7 @@ async def test_lines_are_found_literally(root: Path) -> None:
 async def test_lines_are_found_by_a_regular_expression(root: Path) -> None:
     found = await look_with(root, "find_in_files", pattern=r"^(import|assert)\s", regex=True)
     assert found.split("\n") == ["a.py:1: import tea", "src/deep/test_c.py:1: assert tea"]
-    with pytest.raises(ToolFailed, match="no regular expression: unterminated character set"):
+    with pytest.raises(ToolFailed, match="not a regular expression: unterminated character set"):
         await look_with(root, "find_in_files", pattern="[a", regex=True)
     with pytest.raises(ToolFailed, match="too long"):
         await look_with(root, "find_in_files", pattern="x" * 1_001)
@@ -118,7 +119,7 @@ async def test_lines_are_found_by_a_regular_expression(root: Path) -> None:
 async def test_a_pattern_that_would_never_end_is_ended_and_what_was_found_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("aaa!\n" + "a" * 64 + "\n")
     told = await look_with(tmp_path, "find_in_files", seconds=4, pattern="(a|a)*!", regex=True)
-    assert told == "a.txt:1: aaa!\nThis is not all: it was ended after 4 s. Look in a smaller folder."
+    assert told == "a.txt:1: aaa!\nThis is not all: the search was ended after 4 s. Look in a smaller folder."
 
 
 async def test_many_and_long_lines_are_cut(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def ask(**request: object) -> list[list[str]]:
         "ignore_case": False,
         "hits_max": 9,
     }
-    look.main(io.StringIO(json.dumps(whole | request)), told)
+    search_files.main(io.StringIO(json.dumps(whole | request)), told)
     return [json.loads(line) for line in told.getvalue().splitlines()]
 
 

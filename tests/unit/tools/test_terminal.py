@@ -9,13 +9,13 @@ from typing import cast
 
 import pytest
 
-from keryx.domain.approval_rule import coverage
-from keryx.domain.json_value import JsonValue
-from keryx.domain.process import NoticePolicy
-from keryx.tools.background import Background, Job
-from keryx.tools.running import Program, run_program
-from keryx.tools.terminal import Terminal
-from keryx.tools.tool import ToolFailed
+from keryx.core.approvals.rules.approval_rule import coverage
+from keryx.core.processes.backend import Background, BackgroundCommand
+from keryx.core.processes.rules import NoticePolicy
+from keryx.core.values.json_value import JsonValue
+from keryx.errors import ToolFailed
+from keryx.subprocesses.run_program import Program, run_program
+from keryx.tools.shell.terminal import Terminal
 from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called, use_of
 
@@ -36,9 +36,9 @@ class Jobs:
     """Starts nothing, and keeps what was to be started."""
 
     def __init__(self) -> None:
-        self.started: list[tuple[Job, str, int]] = []
+        self.started: list[tuple[BackgroundCommand, str, int]] = []
 
-    async def start(self, job: Job, *, session_id: str, person_id: int) -> int:
+    async def start(self, job: BackgroundCommand, *, session_id: str, person_id: int) -> int:
         self.started.append((job, session_id, person_id))
         return 7
 

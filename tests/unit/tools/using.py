@@ -1,11 +1,11 @@
 """How the tests of tools call them."""
 
-from keryx.domain.json_value import JsonValue
-from keryx.tools.tool import Tool, Use
+from keryx.core.values.json_value import JsonValue
+from keryx.tools.tool import Tool, ToolCall
 
 
-def use_of(**arguments: JsonValue) -> Use:
-    return Use(
+def use_of(**arguments: JsonValue) -> ToolCall:
+    return ToolCall(
         arguments=arguments,
         session_id="20260101_000000_0000abcd",
         person_id=1,

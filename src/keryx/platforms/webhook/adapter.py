@@ -16,15 +16,16 @@ from typing import Final
 import httpx2
 
 from keryx.clock import Clock, SystemClock
-from keryx.domain.access import Refused
-from keryx.domain.command import Command
-from keryx.domain.outbox import Outcome, Rejected, Unknown
-from keryx.domain.part import Part
-from keryx.domain.route import Address, split_at_first_colon
+from keryx.core.conversations.rules.command import Command
+from keryx.core.conversations.rules.part import Part
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Unknown
+from keryx.core.deliveries.rules.pieces import MediaPiece, Piece, TextPiece
+from keryx.core.deliveries.rules.route import Address, split_at_first_colon
+from keryx.core.deliveries.rules.text import text_pieces
+from keryx.core.people.rules.access import Refused
 from keryx.errors import InvalidValue, NotConnected
-from keryx.platforms.adapter import Capabilities, Malformed, MediaPiece, Outgoing, Piece, TextPiece, Update
-from keryx.platforms.text import text_pieces
-from keryx.platforms.webhook.request import Request
+from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
+from keryx.platforms.webhook.request import HttpRequest
 from keryx.platforms.webhook.wire import (
     PLATFORM,
     Problem,
@@ -164,7 +165,9 @@ class WebhookAdapter:
     async def send(self, outgoing: Outgoing) -> Outcome:
         """Call the callback."""
         if self._settings.callback is None:
-            return Rejected(reason="there is no callback: set webhook.callback to a URL", permanent=True)
+            return Rejected(
+                reason="there is no callback: set platforms.webhook.callback to a URL", permanent=True
+            )
         now = self._clock.now()
         callback = render(outgoing, now=now, secret=self._settings.secrets[0])
         if self._client is None:
@@ -282,7 +285,7 @@ class _Door:
         task.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = Request(reader, writer)
+        request = HttpRequest(reader, writer)
         try:
             # What the other side does to its connection is no fault of ours, and it will come again.
             with suppress(OSError):
@@ -294,7 +297,7 @@ class _Door:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, request: Request) -> Problem | Stored | None:
+    async def _answer(self, request: HttpRequest) -> Problem | Stored | None:
         """Return the id of a message that was stored, or what is wrong; None when the other side is gone."""
         if len(self._connections) > CONNECTIONS_MAX:
             return _OVERLOADED
@@ -329,11 +332,11 @@ class _Door:
 def _why_not(error: OSError, *, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"webhook.port {port} is taken on {host} (address in use): end the program that has it, "
+            f"platforms.webhook.port {port} is taken on {host} (address in use): end the program that has it, "
             "or set another port"
         )
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "no such host"
-    return f"webhook.port {port} cannot be listened on at webhook.host {host}: {reason}"
+    return f"platforms.webhook.port {port} cannot be listened on at platforms.webhook.host {host}: {reason}"
 
 
 async def _read_out(response: httpx2.Response) -> None:

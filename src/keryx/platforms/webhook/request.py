@@ -15,7 +15,7 @@ _LINGER_SECONDS: Final = 2.0
 _TOO_LARGE: Final = Problem(status=413, detail=f"The body may have {BODY_BYTES_MAX:,} bytes at most.")
 
 
-class Request:
+class HttpRequest:
     """One HTTP request, and the one answer to it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

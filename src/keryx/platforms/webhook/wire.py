@@ -17,15 +17,16 @@ from http import HTTPStatus
 from typing import ClassVar, Final, Self
 
 from keryx.clock import DAY, MINUTE, SECOND, Micros
-from keryx.domain.access import Refused
-from keryx.domain.graphemes import cut
-from keryx.domain.inbox import Inbound
-from keryx.domain.json_value import JsonValue
-from keryx.domain.outbox import Outcome, Rejected, Sent, Unknown
-from keryx.domain.part import MediaPart, TextPart
-from keryx.domain.source import Source, check_chat_type
+from keryx.core.conversations.rules.part import MediaPart, TextPart
+from keryx.core.conversations.rules.source import Source, check_chat_type
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent, Unknown
+from keryx.core.deliveries.rules.pieces import MediaPiece
+from keryx.core.people.rules.access import Refused
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.values.graphemes import cut
+from keryx.core.values.json_value import JsonValue
 from keryx.errors import InvalidValue
-from keryx.platforms.adapter import Malformed, MediaPiece, Outgoing
+from keryx.platforms.adapter import Malformed, Outgoing
 from keryx.values import dataclass
 
 PLATFORM: Final = "webhook"

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS search_state (
     next_card INTEGER NOT NULL
 ) STRICT;
 
--- Immutable once finished. A segment without finished_at is the target of a merge that is under way.
+-- Immutable once finished. A segment without finished_at is the target of a running merge.
 CREATE TABLE IF NOT EXISTS search_segments (
     segment_id INTEGER PRIMARY KEY,
     born INTEGER NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS search_blocks (
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS search_blocks_by_term ON search_blocks (segment_id, term);
 
--- Which segments a target is made of, and the new number of each of their documents.
+-- The source segments of a merge target, and the new numbers of their documents.
 CREATE TABLE IF NOT EXISTS search_merges (
     target_id INTEGER NOT NULL,
     source_id INTEGER NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS search_cards (
     session_id TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- Sessions whose words must still leave the index.
+-- Sessions whose words must still be removed from the index.
 CREATE TABLE IF NOT EXISTS search_purges (
     session_id TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;

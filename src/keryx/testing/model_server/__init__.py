@@ -1,4 +1,4 @@
-"""A model provider that plays a script over real HTTP, in OpenAI's shape, in Anthropic's and in Google's."""
+"""A model provider that plays a script over real HTTP, with the protocols of OpenAI, Anthropic and Google."""
 
 from keryx.testing.model_server.script import Asked, Call, Refusal, Reply, Script
 from keryx.testing.model_server.server import ModelServer

@@ -1,9 +1,9 @@
-"""The scripted model on Anthropic's wire: ``/v1/messages``, streamed or whole."""
+"""The scripted model with Anthropic's protocol: ``/v1/messages``, streamed or whole."""
 
 from collections.abc import Iterator
 from json import dumps, loads
 
-from keryx.domain.json_value import JsonValue
+from keryx.core.values.json_value import JsonValue
 from keryx.testing.model_server.script import Asked, Piece, PieceKind, Refusal, Reply
 
 PATH = "/v1/messages"
@@ -17,7 +17,7 @@ _KINDS = {
 
 
 class AnthropicWire:
-    """One answer on this wire: blocks that are begun, grow and end."""
+    """One answer in this protocol: blocks that start, grow and stop."""
 
     def __init__(self, reply: Reply, asked: Asked) -> None:
         self._reply = reply
@@ -27,13 +27,13 @@ class AnthropicWire:
         self._open: PieceKind | None = None
 
     def begin(self) -> Iterator[str]:
-        """Yield what comes before the first piece."""
+        """Yield the events before the first piece."""
         head = {**self._head(), "content": [], "stop_reason": None, "usage": self._usage(output_tokens=1)}
         yield _event("message_start", {"message": head})
         yield _event("ping", {})
 
     def piece(self, piece: Piece) -> Iterator[str]:
-        """Yield a piece, and the end and the beginning of blocks where it needs them."""
+        """Yield the events of a piece, including the stop and start of blocks."""
         match piece.kind:
             case "text":
                 yield from self._block("text", {"type": "text", "text": ""})
@@ -51,7 +51,7 @@ class AnthropicWire:
                 yield self._delta({"type": "input_json_delta", "partial_json": piece.text})
 
     def end(self) -> Iterator[str]:
-        """Yield why it ended and what it used."""
+        """Yield the stop reason and the usage."""
         yield from self._end_block()
         if not self._reply.ends_early:
             delta: JsonValue = {"stop_reason": self._finish, "stop_sequence": None}
@@ -59,7 +59,7 @@ class AnthropicWire:
             yield _event("message_stop", {})
 
     def whole(self) -> JsonValue:
-        """Return the answer for who did not ask for a stream."""
+        """Return the whole answer, for a client without streaming."""
         reply = self._reply
         content: list[JsonValue] = []
         if reply.thinking:
@@ -93,7 +93,7 @@ class AnthropicWire:
     def _usage(self, *, output_tokens: int | None = None) -> dict[str, JsonValue]:
         reply = self._reply
         return {
-            # Here cached tokens are counted beside the others, not among them.
+            # In this protocol, input tokens do not include cached tokens.
             "input_tokens": reply.input_tokens - reply.cached_tokens,
             "cache_read_input_tokens": reply.cached_tokens,
             "cache_creation_input_tokens": 0,

@@ -1,13 +1,13 @@
-"""The scripted model on Google's wire: ``/v1/models/NAME:streamGenerateContent`` or ``v1beta``, streamed or whole.
+"""The scripted model with Google's protocol: ``/v1/models/NAME:streamGenerateContent`` or ``v1beta``, streamed or not.
 
-Calls come whole here, with the last bit of their arguments; the shape has no word for broken ones.
+A call is sent whole, with the last piece of its arguments; this protocol cannot express broken arguments.
 """
 
 import re
 from collections.abc import Iterator
 from json import dumps, loads
 
-from keryx.domain.json_value import JsonValue
+from keryx.core.values.json_value import JsonValue
 from keryx.testing.model_server.script import Asked, Piece, Refusal, Reply
 
 PATH = re.compile(r"/v1(?:beta)?/models/(?P<model>[^:/]+):(?:streamG|g)enerateContent")
@@ -23,21 +23,21 @@ _STATUSES = {
 
 
 class GoogleWire:
-    """One answer on this wire: chunks with parts, of which the last says why it ended."""
+    """One answer in this protocol: chunks with parts; the last chunk gives the finish reason."""
 
     def __init__(self, reply: Reply, asked: Asked) -> None:
         self._reply = reply
         self._model = asked.model
         self.streams = ":stream" in asked.path
         self._calling = 0
-        """How many characters of the call's arguments have come."""
+        """The number of characters of the call's arguments so far."""
 
     def begin(self) -> Iterator[str]:
-        """Yield nothing: there is no head."""
+        """Yield nothing: the protocol has no opening event."""
         yield from ()
 
     def piece(self, piece: Piece) -> Iterator[str]:
-        """Yield a piece; a call when all of it is there."""
+        """Yield the chunk of a piece; a call follows its last piece."""
         match piece.kind:
             case "text":
                 yield self._chunk([{"text": piece.text}])
@@ -51,12 +51,12 @@ class GoogleWire:
                     yield self._chunk([self._call(piece.call_no)])
 
     def end(self) -> Iterator[str]:
-        """Yield why it ended and what it used."""
+        """Yield the finish reason and the usage."""
         if not self._reply.ends_early:
             yield self._chunk([{"text": ""}], finish=self._reply.finish or "STOP")
 
     def whole(self) -> JsonValue:
-        """Return the answer for who did not ask for a stream."""
+        """Return the whole answer, for a client without streaming."""
         reply = self._reply
         parts: list[JsonValue] = []
         if reply.thinking:
@@ -93,7 +93,7 @@ class GoogleWire:
 
 
 def refused(refusal: Refusal) -> JsonValue:
-    """Return the body of an error; of a wrong key with the reason that Google gives."""
+    """Return the body of an error; for a wrong key, with Google's reason."""
     status = refusal.kind or _STATUSES.get(refusal.status, "INTERNAL")
     error: dict[str, JsonValue] = {"code": refusal.status, "message": refusal.message, "status": status}
     if refusal.status == 401:

@@ -1,9 +1,9 @@
-"""The scripted model on OpenAI's wire: ``/v1/chat/completions``, streamed or whole."""
+"""The scripted model with OpenAI's protocol: ``/v1/chat/completions``, streamed or whole."""
 
 from collections.abc import Iterator
 from json import dumps
 
-from keryx.domain.json_value import JsonValue
+from keryx.core.values.json_value import JsonValue
 from keryx.testing.model_server.script import Asked, Piece, Refusal, Reply
 
 PATH = "/v1/chat/completions"
@@ -11,7 +11,7 @@ _KINDS = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_excee
 
 
 class OpenAIWire:
-    """One answer on this wire."""
+    """One answer in this protocol."""
 
     def __init__(self, reply: Reply, asked: Asked) -> None:
         self._reply = reply
@@ -19,11 +19,11 @@ class OpenAIWire:
         self.streams = bool(asked.body.get("stream"))
 
     def begin(self) -> Iterator[str]:
-        """Yield what comes before the first piece."""
+        """Yield the events before the first piece."""
         yield self._chunk({"role": "assistant", "content": ""})
 
     def piece(self, piece: Piece) -> Iterator[str]:
-        """Yield a piece."""
+        """Yield the events of a piece."""
         call = self._reply.calls[piece.call_no] if self._reply.calls else None
         match piece.kind:
             case "text":
@@ -40,14 +40,14 @@ class OpenAIWire:
                 yield self._call(piece.call_no, {"function": {"arguments": piece.text}})
 
     def end(self) -> Iterator[str]:
-        """Yield why it ended and what it used."""
+        """Yield the finish reason and the usage."""
         if not self._reply.ends_early:
             yield self._chunk({}, finish=self._finish)
             yield _event({**self._head("chat.completion.chunk"), "choices": [], "usage": self._usage})
             yield "data: [DONE]\n\n"
 
     def whole(self) -> JsonValue:
-        """Return the answer for who did not ask for a stream."""
+        """Return the whole answer, for a client without streaming."""
         reply = self._reply
         message: dict[str, JsonValue] = {"role": "assistant", "content": reply.text or None}
         if reply.thinking:

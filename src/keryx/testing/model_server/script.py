@@ -1,8 +1,7 @@
-"""What a scripted model does when it is asked: answers, in pieces and with faults of its own, or refusals.
+"""The script of a model: answers, in pieces and with faults, or refusals.
 
-A reply is the same in every shape; how it looks on the wire is the business of ``openai``, ``anthropic`` and
-``google``. A piece is a word of text or thinking, the beginning of a call, or a bit of its arguments: faults count in
-pieces.
+A reply is the same for every protocol; ``openai``, ``anthropic`` and ``google`` encode it. A piece is a word of text
+or thinking, the beginning of a call, or a part of its arguments. Faults are counted in pieces.
 """
 
 import re
@@ -11,18 +10,18 @@ from dataclasses import field
 from json import dumps
 from typing import Literal, TypeAlias
 
-from keryx.domain.json_value import JsonValue
+from keryx.core.values.json_value import JsonValue
 from keryx.values import dataclass
 
 ARGUMENTS_PIECE = 12
-"""How many characters of a call's arguments come at once."""
+"""How many characters of a call's arguments are one piece."""
 
 PieceKind = Literal["thinking", "text", "call", "arguments"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call; ``arguments`` as a text are sent as they are, so that they can be broken."""
+    """A tool call; ``arguments`` given as text are sent unchanged, so that a test can break them."""
 
     name: str
     arguments: Mapping[str, JsonValue] | str = field(default_factory=dict)
@@ -30,39 +29,39 @@ class Call:
 
     @property
     def text(self) -> str:
-        """The arguments as they are sent."""
+        """The sent arguments."""
         return self.arguments if isinstance(self.arguments, str) else dumps(self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer, and what goes wrong in it, counted in pieces."""
+    """An answer and its faults, counted in pieces."""
 
     text: str = ""
     thinking: str = ""
     signature: str = "signed"
-    """Anthropic's proof of the thinking."""
+    """Anthropic's signature of the thinking."""
     calls: Sequence[Call] = ()
     input_tokens: int = 10
     cached_tokens: int = 0
     output_tokens: int = 5
     thinking_tokens: int = 0
-    """Among the output tokens."""
+    """Included in ``output_tokens``."""
     finish: str | None = None
-    """Why it ended, in the shape's own word; None for what fits the reply."""
+    """The finish reason in the protocol's own word; None for the reason that fits the reply."""
     pause_seconds: float = 0.0
-    """Before every piece."""
+    """The pause before every piece."""
     cut_after: int | None = None
-    """The connection is closed after so many pieces."""
+    """The server closes the connection after this many pieces."""
     hang_after: int | None = None
-    """Nothing more comes after so many pieces, until the client goes or the server lets it."""
+    """The stream hangs after this many pieces, until the client leaves or ``may_go_on`` is set."""
     ends_early: bool = False
-    """The stream ends properly, without saying why the model stopped; with ``cut_after``, in the middle."""
+    """The stream ends properly but without a finish reason; with ``cut_after``, in the middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An error instead of an answer; ``kind`` is the provider's own word for it."""
+    """An error instead of an answer; ``kind`` is the provider's name of the error."""
 
     status: int
     message: str = "refused"
@@ -72,7 +71,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request as it came."""
+    """One received request."""
 
     path: str
     headers: Mapping[str, str]
@@ -81,13 +80,13 @@ class Asked:
 
     @property
     def model(self) -> str:
-        """The model that is asked; Google's clients name it in the path."""
+        """The requested model; Google's clients name the model in the path."""
         named = re.search(r"/models/([^:/]+):", self.path)
         return named[1] if named else str(self.body.get("model"))
 
     @property
     def messages(self) -> list[dict[str, JsonValue]]:
-        """The conversation in it."""
+        """The messages of the request."""
         messages = self.body.get("messages", self.body.get("contents"))
         assert isinstance(messages, list), "a request without messages"
         return [message for message in messages if isinstance(message, dict)]
@@ -95,12 +94,12 @@ class Asked:
 
 Answer: TypeAlias = Reply | Refusal
 Script: TypeAlias = Sequence[Answer] | Callable[[Asked], Answer]
-"""What is answered in turn, or how it follows from what was asked."""
+"""The answers in order, or a function from the request to its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """The least that is sent: a bit of text, or the beginning of the call with this number."""
+    """The smallest unit of a stream: a part of a text, or the beginning of the call with this number."""
 
     kind: PieceKind
     text: str
@@ -108,13 +107,13 @@ class Piece:
 
 
 def count_prompt(asked: Asked) -> int:
-    """Return how many tokens a request has, by a count of its own: four bytes of all that is sent are one."""
+    """Return the number of tokens in a request, by the server's own count: four bytes are one token."""
     prompt = [asked.body.get(name) for name in ("system", "messages", "tools")]
     return len(dumps(prompt, ensure_ascii=False).encode("utf-8", "replace")) // 4
 
 
 def too_long(asked: Asked, tokens: int, window_tokens: int) -> Refusal:
-    """Return how either provider refuses a request of so many tokens."""
+    """Return the provider's refusal of a request with too many tokens."""
     if asked.path.startswith("/v1/messages"):
         return Refusal(status=400, message=f"prompt is too long: {tokens} tokens > {window_tokens} maximum")
     return Refusal(
@@ -125,7 +124,7 @@ def too_long(asked: Asked, tokens: int, window_tokens: int) -> Refusal:
 
 
 def pieces(reply: Reply) -> Iterator[Piece]:
-    """Yield what is sent, in order."""
+    """Yield the pieces of a reply, in order."""
     for word in _words(reply.thinking):
         yield Piece(kind="thinking", text=word)
     for word in _words(reply.text):

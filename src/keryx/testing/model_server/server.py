@@ -1,7 +1,7 @@
-"""The server: one answer of the script for each request, on the wire of the path it came by.
+"""The model server: one answer of the script for each request, in the protocol of the request's path.
 
-It speaks HTTP over a real socket on the loop of whoever starts it, keeps every request it got, and tells when it hangs
-and when a client went away, so that tests wait for events and not for time.
+It speaks HTTP over a real socket on the caller's event loop, keeps every request, and has events for a hanging answer
+and for a client that left, so that tests wait for events and not for time.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Protocol
 
 import h11
 
-from keryx.domain.json_value import JsonValue
+from keryx.core.values.json_value import JsonValue
 from keryx.testing.model_server import anthropic, google, openai
 from keryx.testing.model_server.script import (
     Answer,
@@ -36,29 +36,29 @@ OVER = Refusal(status=400, message="the script has ended", kind="script_ended")
 
 
 class Wire(Protocol):
-    """How a reply looks."""
+    """The encoding of a reply in a protocol."""
 
     streams: bool
 
     def begin(self) -> Iterator[str]:
-        """Yield what comes before the first piece."""
+        """Yield the events before the first piece."""
 
     def piece(self, piece: Piece) -> Iterator[str]:
-        """Yield a piece."""
+        """Yield the events of a piece."""
 
     def end(self) -> Iterator[str]:
-        """Yield what comes last."""
+        """Yield the events after the last piece."""
 
     def whole(self) -> JsonValue:
-        """Return it all at once."""
+        """Return the whole answer as one value."""
 
 
 class _CutOff(Exception):
-    """The connection ends here, in the middle of an answer."""
+    """The connection ends in the middle of an answer."""
 
 
 class ModelServer:
-    """Answers by a script while its block lasts."""
+    """Answers requests from a script during an ``async with`` block."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class ModelServer:
         models: Sequence[str] = (),
         window_tokens: int | None = None,
     ) -> None:
-        """Play ``script``; with ``key`` refuse any other, with ``models`` know only these.
+        """Play ``script``; with ``key`` refuse all other keys, with ``models`` all other models.
 
-        With ``window_tokens`` it counts what it is given to read, refuses more than this, and reports its own count
-        with each answer.
+        With ``window_tokens`` the server counts the tokens of each request, refuses longer requests, and reports its
+        count with each answer.
         """
         self._script = script
         self._key = key
@@ -80,29 +80,29 @@ class ModelServer:
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.requests: list[Asked] = []
-        """What it was asked to answer, in order."""
+        """The requests that the script answered, in order."""
         self.refused: list[int] = []
-        """How many tokens each request had that was too long."""
+        """The token counts of requests that were too long."""
         self.hangs = asyncio.Event()
-        """Set when it has begun to hang."""
+        """Set when an answer hangs."""
         self.may_go_on = asyncio.Event()
-        """Lets a hanging answer go on when set."""
+        """Set this to continue a hanging answer."""
         self.left = asyncio.Event()
-        """Set when a client went away in the middle of an answer."""
+        """Set when a client leaves in the middle of an answer."""
         self.port = 0
 
     @property
     def url(self) -> str:
-        """The address of the machine; clients of Anthropic's and Google's are given this."""
+        """The server's address, for Anthropic's and Google's clients."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def openai_url(self) -> str:
-        """What a client of OpenAI's is given."""
+        """The address for OpenAI's clients."""
         return f"{self.url}/v1"
 
     async def __aenter__(self) -> "ModelServer":
-        """Listen."""
+        """Start to listen."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -110,7 +110,7 @@ class ModelServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End every connection."""
+        """Close all connections."""
         assert self._server is not None
         self._server.close()
         for task in self._connections:
@@ -124,7 +124,7 @@ class ModelServer:
         task.add_done_callback(self._connections.discard)
 
     def answer(self, asked: Asked) -> Answer:
-        """Return what the script says to a request."""
+        """Return the script's answer to a request."""
         if self._key is not None and self._key not in (
             asked.headers.get("authorization", "").removeprefix("Bearer "),
             asked.headers.get("x-api-key"),
@@ -148,7 +148,7 @@ class ModelServer:
         return replace(answer, input_tokens=tokens)
 
     def list_models(self) -> JsonValue:
-        """Return the models it knows, in a shape that every kind of client reads."""
+        """Return the known models, in a form that all clients read."""
         known: list[JsonValue] = [
             {"id": name, "object": "model", "type": "model", "display_name": name} for name in self._models
         ]
@@ -157,7 +157,7 @@ class ModelServer:
 
 
 class _Connection:
-    """One connection: request after request until either side has enough."""
+    """One connection: it serves requests until either side closes it."""
 
     def __init__(
         self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -173,7 +173,7 @@ class _Connection:
                 while (asked := await self._receive()) is not None:
                     await self._respond(asked)
                     if self._http.our_state is h11.MUST_CLOSE:
-                        break  # the client asked for it
+                        break  # the client asked to close
                     self._http.start_next_cycle()
         except asyncio.CancelledError:
             self._writer.transport.abort()
@@ -254,10 +254,12 @@ class _Connection:
             self._server.hangs.set()
             gone = asyncio.create_task(self._reader.read(READ_BYTES))
             let = asyncio.create_task(self._server.may_go_on.wait())
-            done, waiting = await asyncio.wait({gone, let}, return_when=asyncio.FIRST_COMPLETED)
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            try:
+                done, _ = await asyncio.wait({gone, let}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+                let.cancel()
+                await asyncio.gather(gone, let, return_exceptions=True)
             if gone in done:
                 self._server.left.set()
                 raise _CutOff

@@ -1,1 +1,1 @@
-"""The whole gateway in one process under virtual time: every run is made by its seed, and can be run again."""
+"""The whole gateway in one process under virtual time: a seed defines each run and can replay it."""

@@ -1,4 +1,4 @@
-"""Play random histories, or crash at every point of a way, and tell every breach; fails if there was one.
+"""Play random histories, or crash at every point of a way, and print every breach; the exit code is 1 on a breach.
 
 ``python -m keryx.testing.simulator histories FIRST LAST [postgresql://…]``
 ``python -m keryx.testing.simulator crashes WAY HOW [postgresql://…]``
@@ -8,16 +8,16 @@ import sys
 from collections.abc import Iterable
 
 from keryx.testing.simulator.crashes import WAYS, crash_everywhere
+from keryx.testing.simulator.fault_plan import HOWS
 from keryx.testing.simulator.history import run_histories
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import HOWS
 
 POINTS_MIN = 40
-"""Every way has more points than this; one that has not does not lead where it should."""
+"""Every way has more points than this; a way with fewer does not cover what it should."""
 
 
 def main(what: str, first: str, second: str, *address: str) -> int:
-    """Play what is asked for and return the exit code."""
+    """Play the requested histories or crashes, and return the exit code."""
     played: Iterable[tuple[object, list[str]]]
     if what == "histories":
         wanted = int(second) - int(first) + 1

@@ -1,4 +1,4 @@
-"""The platform's books held against the store's: what was promised, judged by what people can see."""
+"""Compare the platform's records with the store's: check the promises by what users see."""
 
 import re
 from collections import Counter, defaultdict
@@ -6,34 +6,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
-from keryx.domain.outbox import MAYBE_REPEATED_MARK
-from keryx.gateway.dispatch import GROWING
+from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
+from keryx.core.deliveries.views.message_fates import DeliveryFate, EndedTurn, ItemFate
+from keryx.gateway.deliveries import GROWING
 from keryx.testing.platform import FakePlatform, Shown
 from keryx.testing.simulator.script import ANSWER, EFFECTS, QUESTION, Effects, numbers_in
 from keryx.values import dataclass
-from keryx.views.fates import DeliveryFate, EndedTurn, ItemFate
 
 _QUESTION_NO = re.compile(r"This is question (\d+)")
 FAILED_WORDS = "/retry"
-"""What every notice about a message that failed names."""
+"""The text in every notice about a failed message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saying:
-    """Something a person said: its number, where, and the reference under which the platform delivered it."""
+    """A message that a person sent: its number, its chat, and the ref of its update."""
 
     number: int
     chat: str
     ref: str
     audience: frozenset[str] = frozenset()
-    """Other chats of those who heard it, in which a search may show it."""
+    """Other chats whose readers all know the message; a search may show it there."""
     beside: frozenset[str] = frozenset()
-    """Those among them that are read by nobody else, so that they may be part of the same conversation."""
+    """The chats in ``audience`` with exactly the same readers; they may share the conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """Everything that is known when all has ended."""
+    """All records after the end of a world."""
 
     platform: FakePlatform
     sayings: Sequence[Saying]
@@ -46,12 +46,12 @@ class Books:
 
     @cached_property
     def merged(self) -> set[str]:
-        """The messages that were answered together with a later one."""
+        """The refs of messages that were answered together with a later one."""
         return {item.ref for item in self.items if item.fate == "merged"}
 
     @cached_property
     def shown(self) -> dict[str, list[Shown]]:
-        """What people see, by the key of the delivery that it is a piece of."""
+        """The messages that users see, by the key of their delivery."""
         shown: dict[str, list[Shown]] = defaultdict(list)
         for each in self.platform.shown:
             shown[_delivery_key(each.key)].append(each)
@@ -59,33 +59,33 @@ class Books:
 
     @cached_property
     def turned_away(self) -> set[str]:
-        """The keys of deliveries of which a piece came to a chat that was gone."""
+        """The keys of deliveries with a piece that went to a dead chat."""
         return {_delivery_key(each.key) for each in self.platform.turned_away}
 
     @cached_property
     def by_key(self) -> dict[str, DeliveryFate]:
-        """What was to be said, by key."""
+        """The deliveries by key."""
         return {each.idempotency_key: each for each in self.deliveries}
 
     def was_turned_away(self, chat: str, word: str) -> bool:
-        """Say whether a chat was gone when something with this word was to be said there."""
+        """Return whether a dead chat refused a message with this word."""
         return any(
             each.to.chat_id == chat and word in getattr(each.piece, "text", "")
             for each in self.platform.turned_away
         )
 
     def answers_max(self, saying: Saying) -> int:
-        """Return how many turns may answer a message: one, and one more whenever somebody asked for that.
+        """Return how many turns may answer a message: one, plus one for each request for another answer.
 
-        An undo takes back the last message with its answer; what was answered together with it is left, and is
-        answered with whatever comes next.
+        An undo removes the last message with its answer. Messages that were answered together with it stay, and the
+        next turn answers them again.
         """
         again = self.retried + self.undone if saying.ref in self.merged else self.retried
         return 1 + sum(again[chat] for chat in (saying.chat, *saying.beside))
 
 
 def check_books(books: Books) -> list[str]:
-    """Return every promise that was broken; only after everything has ended."""
+    """Return all breaches of promises; call this only after all work has ended."""
     return [
         *_accounted(books),
         *_delivered(books),
@@ -98,13 +98,13 @@ def check_books(books: Books) -> list[str]:
 
 
 def _accounted(books: Books) -> Iterator[str]:
-    """Everything acknowledged is there once, with a fate; what failed did so visibly."""
+    """Every acknowledged message is stored once, with a fate; every failure is visible."""
     platform = books.platform
     counted = Counter(item.ref for item in books.items)
     fates = {item.ref: item.fate for item in books.items}
     for saying in books.sayings:
         if saying.ref in platform.acknowledged and counted[saying.ref] != 1:
-            yield f"#{saying.number} was acknowledged and is there {counted[saying.ref]} times"
+            yield f"#{saying.number} was acknowledged and is stored {counted[saying.ref]} times"
         elif saying.ref in counted and fates[saying.ref] is None:
             yield f"#{saying.number} has no fate"
         elif (
@@ -112,11 +112,11 @@ def _accounted(books: Books) -> Iterator[str]:
             and not any(FAILED_WORDS in text for text in platform.said_to(saying.chat))
             and not books.was_turned_away(saying.chat, FAILED_WORDS)
         ):
-            yield f"#{saying.number} failed and nobody was told"
+            yield f"#{saying.number} failed without a notice"
 
 
 def _delivered(books: Books) -> Iterator[str]:
-    """Everything that was to be said is seen there, each piece once, unless its chat was gone."""
+    """Every delivery is shown in its chat, each piece once, unless the chat was dead."""
     for key, delivery in books.by_key.items():
         whole = [each for each in books.shown[key] if not _is_growing(each)]
         if delivery.state == "dead" and key in books.turned_away:
@@ -124,20 +124,20 @@ def _delivered(books: Books) -> Iterator[str]:
         if delivery.state != "sent":
             yield f"delivery {delivery.id} to {delivery.chat_id} ended as {delivery.state}"
         elif not any(each.key.endswith("-0") for each in whole):
-            yield f"delivery {delivery.id} counts as sent, and nobody in {delivery.chat_id} sees it"
+            yield f"delivery {delivery.id} counts as sent, but is not shown in {delivery.chat_id}"
     for key, shown in books.shown.items():
         if key not in books.by_key or any(each.to.chat_id != books.by_key[key].chat_id for each in shown):
-            yield f"{shown[0].text!r} is seen where nothing was to be said"
+            yield f"{shown[0].text!r} is shown in a chat without a delivery for it"
         unmarked = Counter(each.key for each in shown if not _is_marked(each) and not _is_growing(each))
-        yield from (f"piece {piece} is there {count} times" for piece, count in unmarked.items() if count > 1)
-        # What grew and was not known to be there became a marked message later, with whatever it said in the end.
+        yield from (f"piece {piece} is shown {count} times" for piece, count in unmarked.items() if count > 1)
+        # A preview with an unknown outcome is followed by a marked message with the final text.
         may_grow = key in books.turned_away or any(_is_marked(each) for each in shown)
         if not may_grow and any(_is_growing(each) for each in shown):
-            yield f"{shown[0].text!r} never ended"
+            yield f"the preview {shown[0].text!r} was never finished"
 
 
 def _answered_once(books: Books) -> Iterator[str]:
-    """What is called answered is seen where it was said, and no more turns answer a message than were asked to."""
+    """An answered message has a visible answer in its chat, and no more turns than requested answer it."""
     fates = {item.ref: item.fate for item in books.items}
     turns: dict[int, set[int | None]] = defaultdict(set)
     seen: set[tuple[int, str]] = set()
@@ -157,13 +157,13 @@ def _answered_once(books: Books) -> Iterator[str]:
             and not any((number, chat) in seen for chat in places)
             and not any(books.was_turned_away(chat, f"#{number}") for chat in places)
         ):
-            yield f"#{number} was answered and nobody sees it"
+            yield f"#{number} was answered, but no answer is shown"
         if len(turns[number]) > books.answers_max(saying):
             yield f"#{number} is answered by {len(turns[number])} turns"
 
 
 def _said_where_shown(books: Books) -> Iterator[str]:
-    """What a turn says is said where it was asked, and on each surface that shows its conversation, once."""
+    """A turn's output is sent once to the chat that asked, and once to each surface that shows the session."""
     said: dict[int, Counter[str]] = defaultdict(Counter)
     for delivery in books.deliveries:
         if delivery.turn_id is not None and delivery.kind in ("reply", "copy"):
@@ -172,13 +172,13 @@ def _said_where_shown(books: Books) -> Iterator[str]:
         if end.purpose != "reply" or end.origin is None or end.state not in ("finished", "failed"):
             continue
         wanted = dict.fromkeys([end.origin.chat_id, *(each.chat_id for each in end.surfaces)], 1)
-        # One that failed and is tried again says nothing yet.
+        # A failed turn that is retried has no output yet.
         if said[end.id] != wanted and (end.state == "finished" or said[end.id]):
-            yield f"turn {end.id} is shown in {sorted(wanted)} and was said in {sorted(said[end.id].elements())}"
+            yield f"turn {end.id} belongs in {sorted(wanted)} and was sent to {sorted(said[end.id].elements())}"
 
 
 def _not_crossed(books: Books) -> Iterator[str]:
-    """Answers and questions are read where the conversation may be, and nothing by anybody who had not heard it."""
+    """Answers and questions are shown only where the session may be shown, and no text to people who do not know it."""
     said = {saying.number: saying for saying in books.sayings}
     for each in books.platform.shown:
         for text in each.texts:
@@ -191,10 +191,10 @@ def _not_crossed(books: Books) -> Iterator[str]:
 
 
 def _in_order(books: Books) -> Iterator[str]:
-    """Where a session is shown, answers come in the order of the last message that each of them answers.
+    """In each chat of a session, answers come in the order of the last message that each of them answers.
 
-    One that was repeated is left out: its first copy may have been on the way for as long as its sender was frozen.
-    What is to be answered again is before the eyes of whoever answers next, and takes no place from what waits.
+    Repeated answers are left out: the first copy may have been under way while its sender was frozen. A message that
+    is answered again is already in the transcript that the model sees, and takes no place from waiting messages.
     """
     repeated = {_delivery_key(each.key) for each in books.platform.shown if _is_marked(each)}
     places: dict[int, int] = {}
@@ -212,7 +212,7 @@ def _in_order(books: Books) -> Iterator[str]:
             continue
         place, where = places[end.id], (end.session_id, each.to.chat_id)
         if place < last[where]:
-            yield f"{each.text.splitlines()[0]!r} came after the answer to something later"
+            yield f"{each.text.splitlines()[0]!r} came after the answer to a later message"
         last[where] = max(last[where], place)
 
 
@@ -225,12 +225,12 @@ def _effects_kept(books: Books) -> Iterator[str]:
         if EFFECTS[name] in ("once", "ask", "idempotent") and len(keys) > most:
             yield f"{name} was called {len(keys)} times for #{number}"
     for number in books.effects.not_allowed:
-        yield f"what #{number} asks for was done, and nobody had allowed it"
+        yield f"the call for #{number} ran without approval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question that people see: its number, the message that it is about, and where it is seen."""
+    """A visible question: its number, the message it is about, and its chat."""
 
     no: int
     about: int
@@ -238,7 +238,7 @@ class Asked:
 
 
 def list_questions(platform: FakePlatform) -> list[Asked]:
-    """Return the questions that are seen whole, in the order in which they were put."""
+    """Return the completely visible questions, in their order."""
     texts: dict[tuple[str, str], str] = defaultdict(str)
     for each in platform.shown:
         texts[_delivery_key(each.key), each.to.chat_id] += f"{each.text}\n"
@@ -250,7 +250,7 @@ def list_questions(platform: FakePlatform) -> list[Asked]:
 
 
 def _delivery_key(key: str) -> str:
-    """Return the key of the delivery that a piece with this key belongs to."""
+    """Return the key of a piece's delivery."""
     return key.rpartition("-")[0]
 
 

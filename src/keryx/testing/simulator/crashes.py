@@ -1,7 +1,7 @@
-"""Every crash point on the way of some messages: the story is played once for each, with one thing going wrong there.
+"""Crash at every point on the way of some messages: play the story once for each point, with one fault there.
 
-The points are found by playing it without a fault: before and after every call to the store and the platform, inside
-every transaction, and wherever the agent or a tool may die (`reliability.md`, 1 to 18 and 20).
+A play without faults finds the points: before and after every call to the store and the platform, inside every
+transaction, and wherever the agent or a tool may die (`reliability.md`, 1 to 18 and 20).
 """
 
 import asyncio
@@ -12,46 +12,47 @@ from typing import NamedTuple, Protocol
 
 from keryx.clock import MINUTE
 from keryx.config import Settings
-from keryx.domain.reset import ResetPolicies, ResetPolicy
+from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
 from keryx.testing.simulator.books import Saying
+from keryx.testing.simulator.fault_plan import FaultPoint, How, PlannedFault
 from keryx.testing.simulator.script import BEFORE_SUMMARY, SUM_UP, TOOLS, numbers_in
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import SETTINGS, Event, How, Place, World
+from keryx.testing.simulator.world import SETTINGS, World
 
 FIRST = "node-0"
-"""The gateway to which it happens."""
+"""The gateway that gets the faults."""
 IDLE_MINUTES = 1
 FLUSHED_SECONDS = 7.0
-"""After so long a conversation that expires soon was looked at and flushed."""
+"""After this time a session that expires soon has been flushed."""
 
 
 class Point(NamedTuple):
-    """A place, what happens there, and what the transaction there does first."""
+    """A place, the event there, and the first statement of the transaction there."""
 
-    place: Place
-    event: Event
+    place: FaultPoint
+    event: PlannedFault
     name: str
 
     def __str__(self) -> str:
-        """Where it is, for whoever looks for a fault."""
+        """Return the point's description, to reproduce a fault."""
         inside = "" if self.event.statement is None else f", inside before statement {self.event.statement}"
         return f"{self.event.how} at place {self.place.no} ({self.place.what} {self.name}{inside})"
 
 
 class Way(Protocol):
-    """A story that is played once for every point on it."""
+    """A story that is played once for each of its points."""
 
     settings: Settings
     first: str | None
-    """The place at which its points begin; None where they do at once."""
+    """The place at which the points begin; None for the start."""
     reads: bool
-    """Whether looks at the store are among its points."""
+    """Whether reads of the store are points too."""
 
     async def __call__(self, world: World) -> list[Saying]:
-        """Let it happen, and return what people said."""
+        """Play the story, and return the messages that people sent."""
 
     def leads_everywhere(self, world: World) -> bool:
-        """Say whether it touched what it is told for, in a world in which nothing went wrong."""
+        """Return whether the story covered its subject in a world without faults."""
 
 
 class MessagesWay:
@@ -66,7 +67,7 @@ class MessagesWay:
         self._short = short
 
     async def __call__(self, world: World) -> list[Saying]:
-        """Let it happen."""
+        """Play the story, and return the messages that people sent."""
         await _begin(world, self._gateways)
         script = [("#1 slow tools long", 1.0), ("!steer #2 hello", 0.2)]
         if not self._short:
@@ -78,12 +79,12 @@ class MessagesWay:
         return sayings
 
     def leads_everywhere(self, world: World) -> bool:
-        """Say whether every tool was used, once."""
+        """Return whether every tool ran exactly once."""
         return world.effects.started == {(tool, 1): 1 for tool in TOOLS}
 
 
 class WayOverTime:
-    """The way of a conversation that is summed up, then flushed because it expires soon, and then starts over."""
+    """The way of a session that is summarised, flushed before its expiry, and reset."""
 
     settings = replace(
         SETTINGS, reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=IDLE_MINUTES))
@@ -96,20 +97,20 @@ class WayOverTime:
         self.reads = reads
 
     async def __call__(self, world: World) -> list[Saying]:
-        """Let it happen."""
+        """Play the story, and return the messages that people sent."""
         await _begin(world, self._gateways)
         sayings: list[Saying] = []
         for text in ("#1 plain", f"#2 {SUM_UP}"):
             sayings += _say(world, text)
             await asyncio.sleep(1.5)
-        # Only the wall clock moves: a conversation is idle by it, and no lease is lost.
+        # Move only the wall clock: the session becomes idle, and no lease expires.
         world.clock.offset += IDLE_MINUTES * MINUTE * 2 // 3
         await asyncio.sleep(FLUSHED_SECONDS)
         world.clock.offset += IDLE_MINUTES * MINUTE
         return sayings + _say(world, "#3 plain")
 
     def leads_everywhere(self, world: World) -> bool:
-        """Say whether there was a summary, a flush and a reset."""
+        """Return whether there was a summary, a flush and a reset."""
         told = world.platform.said_to("ana")
         return (
             world.effects.summaries == 1
@@ -126,7 +127,7 @@ WAYS: dict[str, Way] = {
     "over time": WayOverTime(reads=False),
     "over time between two": WayOverTime(gateways=2),
 }
-"""By the names under which they can be asked for."""
+"""The ways by name, for the command line."""
 
 
 async def _begin(world: World, gateways: int) -> None:
@@ -142,7 +143,7 @@ def _say(world: World, text: str) -> list[Saying]:
 
 
 def list_points(world: World, way: Way, how: How) -> Iterator[Point]:
-    """Yield the points of a way that was gone without a fault, as far as they are the first gateway's."""
+    """Yield the points of the first gateway, from a world that was played without faults."""
     begun = way.first is None
     for place in world.places:
         begun = begun or place.what == way.first
@@ -153,13 +154,13 @@ def list_points(world: World, way: Way, how: How) -> Iterator[Point]:
         may_raise = how == "exception"
         if (place.what == "read" and not may_raise) or (place.what.startswith("after ") and may_raise):
             continue
-        yield Point(place, Event(how), name)
+        yield Point(place, PlannedFault(how), name)
         if place.what == "write" and statements and how != "freeze":
-            yield Point(place, Event(how, len(statements)), name)
+            yield Point(place, PlannedFault(how, len(statements)), name)
 
 
 def crash_everywhere(theatre: Theatre, way: Way, how: How) -> Iterator[tuple[Point, list[str]]]:
-    """Play the way once for every point on it; yield each with the breaches it led to."""
+    """Play the way once for each point; yield each point with its breaches."""
     faultless = theatre.play(way, settings=way.settings)
     assert not faultless.breaches, faultless.breaches
     assert way.leads_everywhere(faultless), faultless.platform.shown
@@ -169,5 +170,5 @@ def crash_everywhere(theatre: Theatre, way: Way, how: How) -> Iterator[tuple[Poi
         yield point, world.breaches
 
 
-def _at(point: Point, place: Place) -> Event | None:
+def _at(point: Point, place: FaultPoint) -> PlannedFault | None:
     return point.event if place.no == point.place.no else None

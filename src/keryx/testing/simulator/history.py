@@ -1,4 +1,4 @@
-"""Random histories: people, platforms and gateways do everything they may do, in an order made by a seed alone."""
+"""Random histories: people, platforms and gateways do everything they may do, in an order that the seed decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -6,18 +6,20 @@ from dataclasses import replace
 from random import Random
 
 from keryx.clock import DAY, HOUR, MINUTE, Micros
-from keryx.domain.inbox import Inbound
-from keryx.domain.reset import ResetPolicies, ResetPolicy
-from keryx.domain.source import ChatType
+from keryx.core.conversations.rules.source import ChatType
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.testing.platform import Trouble
 from keryx.testing.simulator.books import FAILED_WORDS, Asked, Saying, list_questions
+from keryx.testing.simulator.fault_plan import HOWS, FaultPoint, PlannedFault
 from keryx.testing.simulator.script import ANSWER, WORDS
+from keryx.testing.simulator.settling import settle
 from keryx.testing.simulator.theatre import Theatre
-from keryx.testing.simulator.world import HOWS, SETTINGS, Event, Place, Runaway, World
+from keryx.testing.simulator.world import SETTINGS, Runaway, World
 
 PEOPLE = {"ana": ("ana",), "desk": ("ana",), "ben": ("ben",), "family": ("ana", "ben")}
-"""Who reads each chat; what is said in one to the same people may be shown in another."""
+"""The readers of each chat; text from one chat may be shown in another chat with the same readers."""
 CHATS = ("ana", "desk", "ben", "family")
 MODES = ("", "", "", "", "!steer ", "!stop ", "!collect ", "!rollback ", "!queue ")
 COMMANDS = (
@@ -34,19 +36,19 @@ EVENTS_MAX = 4
 FORGOTTEN_AFTER_MINUTES = 1
 WEIGHTS = {"read": 0.1, "write": 1.0}
 OTHER_WEIGHT = 5.0
-"""Most calls are looks at a store in which nothing is new; what is worth disturbing happens between them."""
+"""Most calls are reads of an unchanged store; the calls worth a fault are the others."""
 STATEMENTS_MAX = 16
 FORGETFUL = replace(
     SETTINGS, reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=FORGOTTEN_AFTER_MINUTES))
 )
-"""Conversations that start over soon, with a flush before."""
+"""Settings with an early reset, and a flush before it."""
 PROBED_AFTER = 8 * DAY
-"""After so long the deadest chat is tried again."""
+"""After this time every dead chat has been probed again."""
 JUMPS: tuple[Micros, ...] = (-2 * MINUTE, HOUR, 26 * HOUR)
 
 
 class History:
-    """What happens, drawn from a seed: give ``story`` and ``plan`` to a theatre."""
+    """Events drawn from a seed: give ``story`` and ``plan`` to a theatre."""
 
     def __init__(self, seed: int, *, acts: int = 8) -> None:
         self._draw = Random(seed)
@@ -55,11 +57,11 @@ class History:
         self._sayings: list[Saying] = []
         self._delivered: list[Inbound] = []
         self._gone: set[str] = set()
-        """Chats that were gone once, so that what is said there may wait long until it is tried again."""
+        """Chats that were dead once, so that deliveries to them may wait long for a probe."""
         self._answered: set[int] = set()
-        """The questions that somebody has answered."""
+        """The answered questions."""
         self._answers_late = False
-        """Whether what is asked last is answered, once somebody has asked for what must be asked about."""
+        """Whether to answer the last question, after a message has asked for a call that needs approval."""
         self._events = 0
         self._chance = self._draw.choice((0.0, 0.005, 0.01, 0.03))
         self._trouble = self._draw.choice((0.0, 0.0, 0.15))
@@ -69,7 +71,7 @@ class History:
         )
 
     async def story(self, world: World) -> list[Saying]:
-        """Let it happen."""
+        """Play the history, and return the messages that people sent."""
         world.let_in("ana", "ben")
         world.platform.before_send = self._go_wrong
         for number in range(self._draw.choice((1, 1, 2, 3))):
@@ -82,7 +84,7 @@ class History:
         return self._sayings
 
     async def _act(self, world: World) -> None:
-        """Do the next thing; who sees a question soon answers it, or never."""
+        """Do the next act; an open question is likely to be answered soon."""
         does: dict[Callable[[World], Awaitable[None]], int] = {
             self._say: 11,
             self._say_again: 2,
@@ -99,29 +101,29 @@ class History:
         await act(world)
 
     async def _answer_late(self, world: World) -> None:
-        """Answer what was asked last, or never."""
+        """Answer the last question, if ``_answers_late``."""
         for _ in range(LATE_LOOKS if self._answers_late else 0):
             await asyncio.sleep(LATE_SECONDS)
             if self._list_open(world):
                 await self._answer(world)
 
     async def _bring_back(self, world: World) -> None:
-        """Let dead chats come back, after everything elsewhere has come to rest: they hold nobody else up."""
+        """Revive dead chats after all other chats have settled: dead chats must not delay others."""
         if self._gone:
-            await world.settle(but=self._gone)
+            await settle(world, but=self._gone)
             world.platform.gone.clear()
             world.clock.offset += PROBED_AFTER
 
-    def plan(self, place: Place) -> Event | None:
-        """Let something happen at a place, now and then."""
+    def plan(self, place: FaultPoint) -> PlannedFault | None:
+        """Return a fault for a fault point now and then, else None."""
         weight = WEIGHTS.get(place.what.removeprefix("after "), OTHER_WEIGHT)
         if self._draw.random() >= self._chance * weight or self._events >= EVENTS_MAX:
             return None
         self._events += 1
         how = self._draw.choice(HOWS)
         if place.what == "write" and how != "freeze" and self._draw.random() < 0.5:
-            return Event(how, self._draw.randint(1, STATEMENTS_MAX))
-        return Event(how)
+            return PlannedFault(how, self._draw.randint(1, STATEMENTS_MAX))
+        return PlannedFault(how)
 
     async def _say(self, world: World) -> None:
         self._say_something(world, chat=self._draw.choice(CHATS))
@@ -153,7 +155,7 @@ class History:
         self._tell(world, command, chat=chat)
 
     async def _retry(self, world: World) -> None:
-        """Ask for another answer where there was one, rather where it failed."""
+        """Say ``/retry`` in a chat with an answer, preferably with a failed one."""
         failed = [each.to.chat_id for each in world.platform.shown if FAILED_WORDS in each.text]
         answered = [each.to.chat_id for each in world.platform.shown if each.text.startswith(ANSWER)]
         chat = self._draw.choice(failed or answered or CHATS)
@@ -161,7 +163,7 @@ class History:
         self._tell(world, "/retry", chat=chat)
 
     async def _join(self, world: World) -> None:
-        """Let one of two chats with the same reader join what is held in the other, or leave it, or speak there."""
+        """In one of two chats with the same reader, attach to the other's session, detach, or send a message."""
         answered = {each.to.chat_id for each in world.platform.shown} & {"ana", "desk"}
         if not answered or self._draw.random() < 0.4:
             self._say_something(world, chat=self._draw.choice(("ana", "desk")))
@@ -170,11 +172,11 @@ class History:
         self._tell(world, self._draw.choice(JOINING), chat=chat)
 
     def _list_open(self, world: World) -> list[Asked]:
-        """Return the questions that are seen and that nobody has answered."""
+        """Return the visible questions without an answer."""
         return [each for each in list_questions(world.platform) if each.no not in self._answered]
 
     async def _answer(self, world: World) -> None:
-        """Answer a question, mostly by its number."""
+        """Answer a question, usually by its number."""
         question, verdict = self._draw.choice(self._list_open(world)), self._draw.choice(VERDICTS)
         self._answered.add(question.no)
         is_yes = verdict == "/approve"
@@ -187,7 +189,7 @@ class History:
         self._tell(world, verdict, chat=question.chat)
 
     async def _go_or_come_back(self, world: World) -> None:
-        """Let a chat be gone, or all be there again; what comes back without a word is found by probing."""
+        """Make a chat dead, or revive all; a chat that revives without a message is found by probing."""
         if world.platform.gone:
             world.platform.gone.clear()
             return
@@ -198,7 +200,7 @@ class History:
     def _tell(self, world: World, text: str, *, chat: str) -> None:
         user = self._draw.choice(PEOPLE[chat])
         chat_type: ChatType = "group" if chat == "family" else "dm"
-        world.platform.gone.discard(chat)  # who speaks can be spoken to
+        world.platform.gone.discard(chat)  # a chat that sends is not dead
         self._delivered.append(world.platform.say(text, chat=chat, user=user, chat_type=chat_type))
 
     async def _disturb(self, world: World) -> None:
@@ -212,7 +214,7 @@ class History:
             await world.leave(self._draw.choice(world.alive))
 
     async def _jump(self, world: World) -> None:
-        """Let the wall clock be corrected, which no lease may notice."""
+        """Correct the wall clock, which must not affect leases."""
         world.clock.offset += self._draw.choice(JUMPS)
 
     def _go_wrong(self, _: Outgoing) -> Trouble | None:
@@ -233,7 +235,7 @@ def run_histories(seeds: range, *, address: str | None = None) -> Iterator[tuple
                 settings=history.settings,
             )
         except Runaway as runaway:
-            yield seed, [f"far too much happens: {runaway}"]
+            yield seed, [f"the world did not stop: {runaway}"]
         else:
             yield seed, world.breaches
     theatre.close()

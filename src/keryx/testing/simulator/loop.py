@@ -1,7 +1,7 @@
-"""Virtual time and simulated processes: an event loop that never waits, and groups of tasks that die or freeze at once.
+"""Virtual time and simulated processes: an event loop that never waits, and groups of tasks that die or freeze as one.
 
-A task belongs to the process in whose context it was made, and so does everything it starts. Nothing of a dead process
-runs any more, not even a ``finally``; what a frozen one would do is kept and done when it thaws.
+A task belongs to the process in whose context it was created, and so do the tasks it starts. No code of a dead process
+runs, not even a ``finally``. The callbacks of a frozen process are kept and run when it thaws.
 """
 
 import asyncio
@@ -16,26 +16,26 @@ State = Literal["alive", "frozen", "dead", "reaped"]
 
 
 class Deadlock(Exception):
-    """Nothing will ever happen any more: everybody waits for somebody else."""
+    """Every task waits for another one, so nothing will ever run again."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next timer as soon as there is nothing left to do."""
+    """An event loop whose clock jumps to the next timer as soon as no callback is ready."""
 
     def __init__(self) -> None:
         self.passed = 0.0
         super().__init__(_Leaping(self))
         self._tasks: list[asyncio.Task[Any]] = []
-        # A task whose process died must not be collected, or its ``finally`` would run after all.
+        # Keep the tasks of dead processes: garbage collection would run their ``finally``.
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
-        """Return how many virtual seconds have passed."""
+        """Return the virtual time in seconds."""
         return self.passed
 
     @property
     def unfinished(self) -> "list[asyncio.Task[Any]]":
-        """The tasks that have not ended, those of dead processes among them."""
+        """The tasks that have not ended, including those of dead processes."""
         self._tasks = [task for task in self._tasks if not task.done()]
         return list(self._tasks)
 
@@ -44,10 +44,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._tasks.append(task)
         return task
 
-    def call_soon(  # type: ignore[override]  # the callback's arguments are checked by whoever schedules it
+    def call_soon(  # type: ignore[override]  # the caller checks the callback's arguments
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Schedule a callback; one of a process runs only while that is alive."""
+        """Schedule a callback; the callback of a process runs only while the process is alive."""
         context = context or copy_context()
         process = context.get(_CURRENT)
         if process is None:
@@ -57,7 +57,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Schedule a callback for later, under the same rule."""
+        """Schedule a callback for later, by the same rule."""
         context = context or copy_context()
         process = context.get(_CURRENT)
         if process is None:
@@ -66,7 +66,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _Leaping(selectors.SelectSelector):
-    """Lets time pass instead of waiting for it; no real file is waited for in a simulation."""
+    """Advances the virtual time instead of waiting; a simulation waits for no real file."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -94,29 +94,29 @@ class Process:
         return asyncio.get_running_loop().create_task(work, context=self._context.copy())
 
     def pass_gate(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
-        """Run a callback while the process lives; else keep it, for when it thaws or is cleared away."""
+        """Run a callback if the process is alive; else keep it until the process thaws or is reaped."""
         if self.state in ("alive", "reaped"):
             callback(*args)
         else:
             self._parked.append((callback, args, context))
 
     def kill(self) -> None:
-        """Let nothing of this process happen any more."""
+        """Stop all tasks of this process permanently."""
         self.state = "dead"
 
     def freeze(self) -> None:
-        """Let nothing of this process happen until it thaws."""
+        """Suspend all tasks of this process until it thaws."""
         if self.state == "alive":
             self.state = "frozen"
 
     def thaw(self) -> None:
-        """Go on where it was."""
+        """Resume the tasks of a frozen process."""
         if self.state == "frozen":
             self.state = "alive"
             self._go_on()
 
     def reap(self) -> None:
-        """Let the remains run to their end, for the tidiness of Python: whatever they still ask for is refused."""
+        """Let the remaining tasks end, so that Python can clean up; their calls are refused."""
         self.state = "reaped"
         self._go_on()
 
@@ -127,7 +127,7 @@ class Process:
 
 
 def outside() -> Context:
-    """Return a context that belongs to no process, for what the world does by itself."""
+    """Return a context that belongs to no process, for the world's own callbacks."""
     context = copy_context()
     context.run(_CURRENT.set, None)
     return context

@@ -1,10 +1,10 @@
-"""A SQLite store in memory, without threads: every call is done when it returns, which makes a simulation quick.
+"""A SQLite store in memory, without threads: every call has ended when it returns, which makes simulations fast.
 
-Everything is written inside one transaction that never ends, and a write is a savepoint in it. So the store is emptied
-by taking all back, and the next world finds every statement prepared.
+All writes are savepoints inside one transaction that never commits. So a rollback empties the store, and the next
+world reuses the prepared statements.
 
-It runs the same statements through the same ``SqliteTx`` as the real one; what a disk and other processes do to the
-real one is tested with real ones.
+It runs the same statements through the same ``SqliteTx`` as the real store. Other tests cover the effects of disks
+and other processes on a real store.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from keryx.clock import Clock
 from keryx.errors import StoreUnavailable
 from keryx.store.database import Database, Hook, ReadTx, T, Tx
 from keryx.store.migrate import migrate_sqlite, search_schema
-from keryx.store.sqlite import SqliteTx
+from keryx.store.sqlite_tx import SqliteTx
 from keryx.store.sqlite_writer import translate
 from keryx.store.statements import Topic, load
 
@@ -37,51 +37,51 @@ class MemoryDatabase(Database):
         self._connection.execute("BEGIN")
 
     def empty(self) -> None:
-        """Take back everything that was written."""
+        """Roll back all writes."""
         self._connection.execute("ROLLBACK")
         self._connection.execute("BEGIN")
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` in one transaction."""
         try:
-            with self._connection:  # a savepoint, taken back if anything is raised
+            with self._connection:  # a savepoint, rolled back on an exception
                 result = work(self._tx())
         except apsw.Error as error:
             raise translate(error) from error
         return result
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
-        """Run ``work``; nothing else happens meanwhile."""
+        """Run ``work``; nothing else runs meanwhile."""
         return work(self._tx())
 
     def _tx(self) -> SqliteTx:
         return SqliteTx(self._connection, self._statements, self._clock, hook=self._hook)
 
-    async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - as it is inherited
-        """Refuse: nothing is indexed in memory."""
+    async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - inherited signature
+        """Refuse: a store in memory has no search index."""
         raise StoreUnavailable("a store in memory has no index")
 
     async def discard_index(self) -> None:
-        """Refuse: nothing is indexed in memory."""
+        """Refuse: a store in memory has no search index."""
         raise StoreUnavailable("a store in memory has no index")
 
     @property
     def change_no(self) -> int:
-        """Never asked: simulated processes count commits themselves."""
+        """Unused: simulated processes count commits themselves."""
         return 0
 
     async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:  # noqa: ARG002
-        """Never asked either."""
-        raise StoreUnavailable("nobody waits for a store in memory")
+        """Refuse: unused too."""
+        raise StoreUnavailable("a store in memory cannot be waited for")
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         self._connection.close()
 
 
 @cache
 def _empty_store() -> bytes:
-    """Return a store with the current schema and nothing in it, the tables of its index among the others."""
+    """Return an empty store with the current schema, including the tables of the search index."""
     connection = apsw.Connection(":memory:")
     migrate_sqlite(connection, now=0)
     for statement in search_schema("sqlite"):

@@ -1,7 +1,7 @@
-"""The agent of a simulation and its tools: what they do is said by the messages themselves, and kept in books.
+"""The agent of a simulation and its tools: the messages say what they do, and ``Effects`` records it.
 
-A message bears a number (``#12``) and words that say what happens on the way to its answer. An answer quotes the number
-of every message it answers, so that whoever reads the platform's books can tell what was answered, where and how often.
+A message has a number (``#12``) and words that say what happens on the way to its answer. An answer quotes the number
+of every message it answers, so that the platform's records show what was answered, where and how often.
 """
 
 import asyncio
@@ -10,17 +10,19 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 
-from keryx.agents.agent import AgentFailed, Answer, Brief, Said, Stage, ToolOffer
+from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
 from keryx.clock import SECOND
-from keryx.domain.cover import Cover, Summary
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
-from keryx.domain.turn import StepEffect
-from keryx.tools.tool import Tool, Use
+from keryx.core.context.rules.cover import Cover, Summary
+from keryx.core.conversations.rules.message import Message, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.values.json_value import JsonValue
+from keryx.core.values.turn_states import StepEffect
+from keryx.errors import AgentFailed
+from keryx.tools.tool import Tool, ToolCall
 from keryx.values import dataclass
 
 Place = Callable[[str], Awaitable[None]]
-"""Called with a word for it wherever the process may die."""
+"""Called with the name of a place wherever the process may die."""
 
 ANSWER = "Answer to"
 LONG = "\n\n".join(f"And this is paragraph {number} of it." for number in range(6))
@@ -29,7 +31,7 @@ SUM_UP = "again"
 BEFORE_SUMMARY = "before a summary"
 TOOLS: dict[str, StepEffect] = {"pay": "once", "look": "pure", "note": "idempotent"}
 ASKED = "sign"
-"""A tool that a person must allow each time."""
+"""A tool that needs approval each time."""
 EFFECTS: dict[str, StepEffect] = {**TOOLS, ASKED: "ask"}
 QUESTION = f"May I {ASKED}"
 _CALLING: dict[str, Sequence[str]] = {"tools": tuple(TOOLS), "asks": (ASKED,), "broken": ()}
@@ -37,35 +39,35 @@ _NUMBER = re.compile(r"#(\d+)")
 
 
 def numbers_in(text: str) -> list[int]:
-    """Return the numbers of the messages that a text names."""
+    """Return the message numbers in a text."""
     return [int(number) for number in _NUMBER.findall(text)]
 
 
 @dataclass(slots=True)
 class Effects:
-    """What tools did to the world, whatever any gateway knows of it."""
+    """A record of what the tools did, independent of what a gateway knows."""
 
     started: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """How often a tool began to work for a message."""
+    """How often a tool started for a message."""
     keys: dict[tuple[str, int], set[str]] = field(default_factory=dict)
-    """Under which keys it did."""
+    """The keys of these starts."""
     allowed: dict[int, set[int]] = field(default_factory=dict)
-    """By message, the questions about it to which somebody said yes."""
+    """By message, the approved questions about it."""
     allowed_vaguely: int = 0
-    """How often somebody said yes without saying to what."""
+    """How many approvals named no question."""
     _vague: Counter[int] = field(default_factory=Counter)
-    """The messages for which such a yes was taken."""
+    """The messages that used up such an approval."""
     not_allowed: list[int] = field(default_factory=list)
-    """The messages for which was done what nobody had allowed."""
+    """The messages for which a call ran without approval."""
     silent: int = 0
-    """How often it was asked for something that is no answer."""
+    """How many turns had a purpose other than a reply."""
     summaries: int = 0
-    """How often a summary took the place of what came before."""
+    """How many summaries were stored."""
     tried: Counter[int] = field(default_factory=Counter)
-    """How often the agent was asked about a message."""
+    """How often the agent tried to answer a message."""
 
     def begin(self, name: str, number: int, *, key: str) -> None:
-        """Note that a tool begins to work; what must be asked about may begin once for every yes."""
+        """Record the start of a tool; a tool that needs approval may start once for each approval."""
         self.started[name, number] += 1
         self.keys.setdefault((name, number), set()).add(key)
         if (
@@ -80,7 +82,7 @@ class Effects:
 
 
 class ScriptedTool:
-    """A tool that notes what it does."""
+    """A tool that records its runs."""
 
     def __init__(self, name: str, effect: StepEffect, effects: Effects, place: Place) -> None:
         self._offer = ToolOffer(name=name, description=f"{name} something", parameters={}, effect=effect)
@@ -89,40 +91,40 @@ class ScriptedTool:
 
     @property
     def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
+        """The description of the tool for the agent."""
         return self._offer
 
-    async def run(self, use: Use) -> JsonValue:
-        """Do it."""
-        name, number = self._offer.name, use.arguments["number"]
+    async def run(self, call: ToolCall) -> JsonValue:
+        """Record a run, with places to die before and after."""
+        name, number = self._offer.name, call.arguments["number"]
         assert isinstance(number, int), "the script names its messages"
         await self._place(f"before {name}")
-        self._effects.begin(name, number, key=use.key)
+        self._effects.begin(name, number, key=call.key)
         await self._place(f"after {name}")
         return f"{name} is done"
 
-    def question(self, use: Use) -> str:
-        """Return what is asked, in words that bear the message's number."""
-        return f"May I {self._offer.name} for #{use.arguments['number']}?"
+    def question(self, call: ToolCall) -> str:
+        """Return the question, which contains the message's number."""
+        return f"May I {self._offer.name} for #{call.arguments['number']}?"
 
-    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
-        """Return None: a lasting yes would cover every use."""
+    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002 - the same for every call
+        """Return None: a standing approval covers every call."""
         return None
 
 
 class ScriptedAgent:
-    """Does what the messages say."""
+    """An agent that does what the messages say."""
 
     def __init__(self, effects: Effects, place: Place) -> None:
         self._effects = effects
         self._place = place
 
     def tools(self) -> Sequence[Tool]:
-        """Return the tools it calls."""
+        """Return the tools that the agent calls."""
         return [ScriptedTool(name, effect, self._effects, self._place) for name, effect in EFFECTS.items()]
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
-        """Answer everything in the conversation that no answer names yet."""
+        """Answer all messages that no answer quotes yet."""
         await self._place("before the agent")
         if brief.purpose != "reply":
             self._effects.silent += 1
@@ -152,10 +154,10 @@ class ScriptedAgent:
         )
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: the agent holds no resources."""
 
     async def _speak(self, stage: Stage, asked: Sequence[int]) -> None:
-        """Say something over some seconds."""
+        """Stream text for some seconds."""
         await stage.say(f"{ANSWER} {' '.join(f'#{number}' for number in asked)}")
         for _ in range(5):
             await asyncio.sleep(0.5)
@@ -163,7 +165,7 @@ class ScriptedAgent:
         await self._place("while speaking")
 
     async def _sum_up(self, stage: Stage) -> None:
-        """Let a summary stand for everything up to the last answer."""
+        """Cover all messages up to the last answer with a summary."""
         said = await stage.reread()
         before = [each for each in said if isinstance(each, Message)]
         while before and before[-1].role != "assistant":
@@ -184,7 +186,7 @@ class ScriptedAgent:
     async def _act(
         self, brief: Brief, stage: Stage, asked: dict[int, str], *, names: Sequence[str], broken: bool
     ) -> dict[int, str]:
-        """Make every call that was not made before; return the messages that joined meanwhile."""
+        """Make all calls that were not made before; return the messages that joined meanwhile."""
         made = _calls(brief.messages)
         calls = [
             ToolCallPart(
@@ -203,7 +205,7 @@ class ScriptedAgent:
 
     def _fail(self, words: set[str], asked: dict[int, str]) -> None:
         first = all(self._effects.tried[number] == 1 for number in asked)
-        # Odd ones only, so that it may be told to try again and succeeds.
+        # Fail at odd tries only, so that a retry succeeds.
         if "fails" in words and any(self._effects.tried[number] % 2 for number in asked):
             raise AgentFailed("the model said no")
         if "flaky" in words and first:
@@ -212,8 +214,8 @@ class ScriptedAgent:
             raise RuntimeError("a fault in the agent")
 
 
-def _unanswered(messages: Sequence[Said]) -> dict[int, str]:
-    """Return what people said that no answer names, by number."""
+def _unanswered(messages: Sequence[HistoryItem]) -> dict[int, str]:
+    """Return the people's messages that no answer quotes, by number."""
     people = _by_number([each for each in messages if isinstance(each, Message) and each.role == "user"])
     for each in messages:
         if isinstance(each, Message) and each.role == "assistant":
@@ -227,8 +229,8 @@ def _by_number(messages: Sequence[Message | NewMessage]) -> dict[int, str]:
     return {number: text for text in texts for number in numbers_in(text)[:1]}
 
 
-def _calls(messages: Sequence[Said]) -> list[tuple[str, int]]:
-    """Return the calls that the conversation shows, by tool and message."""
+def _calls(messages: Sequence[HistoryItem]) -> list[tuple[str, int]]:
+    """Return the calls in the transcript, by tool and message."""
     made: list[tuple[str, int]] = []
     for each in messages:
         for part in each.parts if isinstance(each, Message) else ():

@@ -1,6 +1,6 @@
-"""A simulated process's view of a real store: every call is a place where the process may die, freeze or fail.
+"""A simulated process's view of a real store: the process may die, freeze or fail at every call.
 
-Calls are carried out one at a time while the virtual loop stands still, so that a seed always gives the same run.
+Calls run one at a time while the virtual loop stands still, so that a seed always gives the same run.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from keryx.testing.faults import Crash
 from keryx.testing.simulator.loop import Process, outside
 
 NOTICED_AFTER_SECONDS = 0.1
-"""How late commits of other processes are noticed."""
+"""The delay until a process notices commits of other processes."""
 
 
 def done_at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Return what came of a coroutine that never waits for anything, or raise it."""
+    """Return the result of a coroutine that never waits, or raise its exception."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -28,22 +28,22 @@ def done_at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Watcher(Protocol):
-    """What the world has to say about a call to the store."""
+    """The world's hooks around a call to the store."""
 
     async def before(self, process: Process, what: str) -> None:
-        """Let the process die, freeze or fail before a call."""
+        """Let the process die, freeze or fail before a call, if the plan says so."""
 
     async def after(self, process: Process, what: str) -> None:
-        """Let it die or freeze after one, before it learns what came of it."""
+        """Let the process die or freeze after a call, before it learns the outcome."""
 
     async def die(self, process: Process) -> None:
-        """Let it die now; never returns."""
+        """Kill the process now; never return."""
 
     def committed(self, by: "ProcessStore", wakes: Collection[Topic]) -> None:
-        """Tell the stores of all processes about a commit; only its own knows what there may be to do by it."""
+        """Tell the stores of all processes about a commit; only the process's own store gets its topics."""
 
     def in_order(self, waiting: list[T]) -> list[T]:
-        """Return those who wait for the same in the order in which they wake."""
+        """Return the waiters of one commit in the order in which they wake."""
 
 
 class ProcessStore(Database):
@@ -59,7 +59,7 @@ class ProcessStore(Database):
         self._waiting: dict[asyncio.Future[None], Topic | None] = {}
 
     async def write(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in one transaction, with three places at which it can go wrong."""
+        """Run ``work`` in one transaction, with three places for faults."""
         self._refuse_remains()
         await self._watcher.before(self.process, "write")
         wakes: set[Topic] = set()
@@ -78,21 +78,21 @@ class ProcessStore(Database):
         await self._watcher.before(self.process, "read")
         return done_at_once(self._real.read(work))
 
-    async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - as it is inherited
-        """Refuse: nothing is indexed in a simulation."""
+    async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - inherited signature
+        """Refuse: a simulation has no search index."""
         raise StoreUnavailable("a simulated process has no index to write")
 
     async def discard_index(self) -> None:
-        """Refuse: nothing is indexed in a simulation."""
+        """Refuse: a simulation has no search index."""
         raise StoreUnavailable("a simulated process has no index to discard")
 
     @property
     def change_no(self) -> int:
-        """How many commits were noticed so far."""
+        """The number of commits noticed so far."""
         return self._number
 
     async def changed(self, *, since: int, timeout_seconds: float, topic: Topic | None = None) -> bool:
-        """Wait for a commit; those of other processes are noticed a little later."""
+        """Wait for a commit; commits of other processes are noticed a little later."""
         if self._newest(topic) <= since:
             loop = asyncio.get_running_loop()
             waiting: asyncio.Future[None] = loop.create_future()
@@ -106,7 +106,7 @@ class ProcessStore(Database):
         return self._newest(topic) > since
 
     def notice(self, wakes: Collection[Topic], *, after_seconds: float) -> None:
-        """Learn of a commit so many seconds from now."""
+        """Notice a commit after ``after_seconds``."""
         asyncio.get_running_loop().call_later(after_seconds, self._notice, wakes, context=outside())
 
     def _notice(self, wakes: Collection[Topic]) -> None:
@@ -122,7 +122,7 @@ class ProcessStore(Database):
         return self._number if topic is None else self._last[topic]
 
     async def close(self) -> None:
-        """The real store outlives the process."""
+        """Do nothing: the real store outlives the process."""
 
     def _refuse_remains(self) -> None:
         if self.process.state == "reaped":

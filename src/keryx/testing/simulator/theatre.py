@@ -1,7 +1,7 @@
-"""Where simulations are played, world after world: each on an empty store in memory, or all on one real store.
+"""Play simulations, world after world: each on an empty store in memory, or all on one real store.
 
-A world leaves nothing under way behind, so the next one can be played on the same store; with a plan that is a pure
-function of places, a world played again on an empty store is the same to the last statement.
+A world leaves no unfinished work, so the next world can use the same store. With a plan that is a pure function of
+places, a repeated world on an empty store runs exactly the same statements.
 """
 
 import asyncio
@@ -11,32 +11,35 @@ from contextlib import contextmanager
 from random import Random
 
 from keryx.config import Settings
+from keryx.core.deliveries.views.message_fates import list_deliveries, list_fates
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
 from keryx.testing.simulator.books import Books, Saying, check_books
+from keryx.testing.simulator.clock import SimulatedClock
+from keryx.testing.simulator.fault_plan import FaultPlan
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
 from keryx.testing.simulator.server import InlinePostgres
-from keryx.testing.simulator.world import ITEMS_MAX, SETTINGS, Plan, SimulatedClock, World
-from keryx.views.fates import list_deliveries, list_fates
-from keryx.views.invariants import check_invariants
+from keryx.testing.simulator.settling import ITEMS_MAX, settle
+from keryx.testing.simulator.world import SETTINGS, World
 
 PLATFORM = Capabilities(text_max=120, edits=True)
 Story = Callable[[World], Awaitable[list[Saying]]]
-"""Lets things happen and returns what people said."""
+"""Plays events in a world and returns the messages that people sent."""
 
 
 def nothing_happens(_: object) -> None:
-    """Plan nothing."""
+    """Return no event: the plan without faults."""
 
 
 class Theatre:
     """Plays worlds."""
 
     def __init__(self, address: str | None = None) -> None:
-        """Connect to the PostgreSQL at ``address``; without one, every world begins on an empty store in memory."""
+        """Connect to the PostgreSQL at ``address``; without it, every world begins on an empty store in memory."""
         self._world: World | None = None
         self._clock = SimulatedClock()
         self._real: Database = (
@@ -52,11 +55,11 @@ class Theatre:
         story: Story,
         *,
         seed: int = 0,
-        plan: Plan = nothing_happens,
+        plan: FaultPlan = nothing_happens,
         capabilities: Capabilities = PLATFORM,
         settings: Settings = SETTINGS,
     ) -> World:
-        """Play a story to its end, and return its world with every breach of a promise in it."""
+        """Play a story to its end, and return its world with all breaches."""
         if isinstance(self._real, MemoryDatabase):
             self._real.empty()
             self._clock.restart()
@@ -80,7 +83,7 @@ class Theatre:
 
         async def run() -> None:
             sayings = await story(world)
-            await world.settle()
+            await settle(world)
             world.plan = nothing_happens
             self._judge(world, sayings)
             await world.end()
@@ -119,7 +122,7 @@ class Theatre:
         world.breaches += [f"{breach.rule}: {breach.what}" for breach in broken]
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         asyncio.run(self._real.close())
 
     def _hook(self, name: str) -> None:
@@ -129,7 +132,7 @@ class Theatre:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of gateways that are killed by the hundred off the screen."""
+    """Silence the logs of the many killed gateways."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

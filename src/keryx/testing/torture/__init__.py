@@ -1,1 +1,1 @@
-"""Torture: real gateways are killed, frozen and cut off under load, and somebody outside keeps the books."""
+"""Torture: kill, freeze and cut off real gateways under load, and check their output from outside."""

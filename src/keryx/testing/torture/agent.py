@@ -1,6 +1,6 @@
-"""The agent under torture: answers what it is asked, in words and with tools, at the pace it is told.
+"""The agent of a torture run: answers questions with text and tool calls, at the requested pace.
 
-It makes a call only if the transcript does not hold it already, as a model would after a crash.
+It makes a call only if the transcript does not contain the call yet, as a model does after a crash.
 """
 
 import asyncio
@@ -8,12 +8,13 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from keryx.agents.agent import Answer, Brief, Said, Stage, ToolOffer
-from keryx.domain.json_value import JsonValue
-from keryx.domain.message import Message, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
+from keryx.core.conversations.rules.message import Message, NewMessage, TextPart, ToolCallPart, text_of
+from keryx.core.values.json_value import JsonValue
 from keryx.testing.torture.effects import EffectBook
 from keryx.testing.torture.words import Question, make_answer, read_question
-from keryx.tools.tool import Use
+from keryx.tools.base_tool import Arguments, BaseTool, Parameter
+from keryx.tools.tool import ToolCall
 
 WORD_SECONDS: Final = 0.02
 SLOW_SECONDS: Final = 1.1
@@ -21,45 +22,33 @@ TOOL_SECONDS: Final = 0.05
 _WORDS_SPOKEN: Final = 8
 
 
-class NoteTool:
+class NoteTool(BaseTool):
     """A tool whose only effect is a line in the book."""
+
+    description = "Notes a token."
+    parameters = {"token": Parameter(required=True)}  # noqa: RUF012 - never changed
 
     def __init__(self, book: EffectBook, effect: Literal["once", "pure"]) -> None:
         self._book = book
         self._effect = effect
+        self.name = self.effect = effect
 
-    @property
-    def offer(self) -> ToolOffer:
-        """What the agent is told of it."""
-        parameters: dict[str, JsonValue] = {"type": "object", "properties": {"token": {"type": "string"}}}
-        return ToolOffer(
-            name=self._effect, description="Notes a token.", parameters=parameters, effect=self._effect
-        )
-
-    async def run(self, use: Use) -> JsonValue:
-        """Note it, with a moment before and after in which a process can be killed."""
+    async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
+        """Note the token, with a moment before and after in which a process can be killed."""
         await asyncio.sleep(TOOL_SECONDS)
-        self._book.note(self._effect, turn_id=0, token=use.text("token"), key=use.key)
+        self._book.note(self._effect, turn_id=0, token=given.text("token"), key=call.key)
         await asyncio.sleep(TOOL_SECONDS)
         return "noted"
 
-    def question(self, use: Use) -> str:
-        """Nobody is asked."""
-        return f"May I note {use.text('token')}?"
-
-    def pattern(self, use: Use) -> str | None:  # noqa: ARG002 - the same whatever it is used for
-        """Return None: nobody is asked."""
-        return None
-
 
 class TortureAgent:
-    """Answers whatever questions are open, all at once."""
+    """Answers all open questions at once."""
 
     def __init__(self, book: EffectBook) -> None:
         self._book = book
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
-        """Make the calls that are wished for, speak, and quote what was asked."""
+        """Make the wished calls, stream text, and return an answer that quotes the questions."""
         questions, made = read_open(brief.messages)
         if not questions:
             return _said("There is nothing to answer here.")
@@ -76,7 +65,7 @@ class TortureAgent:
         return _said(text)
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: the agent holds no resources."""
 
     async def _speak(self, stage: Stage, text: str, *, slow: bool) -> None:
         words = re.findall(r"\S+\s*", text)
@@ -87,8 +76,8 @@ class TortureAgent:
         await stage.say("".join(words[_WORDS_SPOKEN:]))
 
 
-def read_open(messages: Sequence[Said]) -> tuple[list[Question], set[str]]:
-    """Return the questions asked since the last answer, in order, and the ids of all calls made in the transcript."""
+def read_open(messages: Sequence[HistoryItem]) -> tuple[list[Question], set[str]]:
+    """Return the questions since the last answer, in order, and the ids of all calls in the transcript."""
     questions: list[Question] = []
     made: set[str] = set()
     for message in messages:

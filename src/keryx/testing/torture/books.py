@@ -1,7 +1,7 @@
-"""The platform's own books: what was said to Keryx, what Keryx took, and what people were shown.
+"""The platform's own records: messages sent to Keryx, messages that Keryx accepted, and messages shown to people.
 
-Kept by the double alone, so that what Keryx believes can be compared with what happened. A message counts as shown
-when it is first taken under its id; the same id again shows nothing, as the platform's ids are idempotency keys.
+Only the double writes them, so that Keryx's view can be compared with what happened. A message counts as shown when
+its id first arrives. A repeated id shows nothing, because the platform's ids are idempotency keys.
 """
 
 import time
@@ -16,19 +16,19 @@ Kind: TypeAlias = Literal["message", "steer", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A message somebody sent; ``no`` is its place in its chat."""
+    """A message from a user; ``no`` is its place in its chat."""
 
     id: str
     chat: str
     no: int
     kind: Kind
     token: str = ""
-    """What an answer quotes; a ``/stop`` has none."""
+    """The token that an answer quotes; a ``/stop`` has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A message people saw, and which gateway brought it."""
+    """A message shown to people, and the gateway that sent it."""
 
     id: str
     chat: str
@@ -39,40 +39,40 @@ class Shown:
 
     @property
     def key(self) -> str:
-        """Which reply it is a piece of."""
+        """The key of the reply that this message is a piece of."""
         return self.id.rpartition("-")[0]
 
     @property
     def piece(self) -> int:
-        """Which piece of its reply it is, from 0; -1 where the id does not say."""
+        """The number of the piece in its reply, from 0; -1 if the id has none."""
         number = self.id.rpartition("-")[2]
         return int(number) if number.isdecimal() else -1
 
 
 @dataclass
 class Books:
-    """Everything the double wrote down; times are of this machine's monotonic clock."""
+    """All records of the double; times are from this machine's monotonic clock."""
 
     canaries: dict[str, str] = field(default_factory=dict)
-    """By chat."""
+    """The canaries by chat."""
     asked: dict[str, Asked] = field(default_factory=dict)
     taken: dict[str, float] = field(default_factory=dict)
-    """When each message was first answered with 2xx."""
+    """The time of the first 2xx response for each message."""
     shown: list[Shown] = field(default_factory=list)
-    """In the order people saw them."""
+    """The shown messages, in order."""
     counts: Counter[str] = field(default_factory=Counter)
-    """What the double did to the gateways, by a word for it."""
+    """How often the double did something unkind, by name."""
     wrong: list[str] = field(default_factory=list)
-    """Calls that broke the rules of the platform itself."""
+    """Calls that broke the platform's rules."""
     _seen: set[str] = field(default_factory=set)
     _replied: Counter[str] = field(default_factory=Counter)
 
     def note_taken(self, asked: Asked) -> None:
-        """Write down that a message was taken."""
+        """Record that Keryx accepted a message."""
         self.taken.setdefault(asked.id, time.monotonic())
 
     def note_shown(self, shown: Shown) -> bool:
-        """Write down what people see; False for what they have seen already."""
+        """Record a shown message; return False if it was already shown."""
         if shown.id in self._seen:
             self.counts["repeated under one id"] += 1
             return False
@@ -84,7 +84,7 @@ class Books:
         return True
 
     def count_open(self, chat: str) -> int:
-        """Count what a chat asked after the last question it got a reply to."""
+        """Return the number of questions in a chat after the last question with a reply."""
         last = self._replied[chat]
         return sum(
             each.chat == chat and each.no > last and each.kind != "stop" for each in self.asked.values()

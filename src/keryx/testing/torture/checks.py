@@ -1,6 +1,6 @@
-"""Whether the promises held: the platform's books, the agents' deeds and the store's fates against each other.
+"""Check the promises: compare the platform's records, the agents' effects and the store's fates.
 
-Pure. Each check looks at everything that was said, not only at what was expected, and yields a sentence a breach.
+Pure. Each check reads all shown messages, not only the expected ones, and yields one sentence for each breach.
 """
 
 from collections import Counter, defaultdict
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from keryx.domain.inbox import Fate
-from keryx.domain.outbox import MAYBE_REPEATED_MARK
+from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
+from keryx.core.turns.rules.inbox import Fate
 from keryx.testing.torture.books import Asked, Books, Shown
 from keryx.testing.torture.effects import Effect
 from keryx.testing.torture.words import canaries, ending, read_answer
@@ -20,7 +20,7 @@ FAILURE: Final = "I could not answer:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thaw:
-    """A gateway that was frozen beyond its leases and goes on, while another one holds its account until ``until``."""
+    """A gateway that resumed at ``at`` after its leases expired, while another one held its account until ``until``."""
 
     node: str
     at: float
@@ -29,63 +29,63 @@ class Thaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that is known at the end."""
+    """All records at the end of a run."""
 
     books: Books
     effects: Sequence[Effect] = ()
     fates: Sequence[tuple[str, Fate | None]] = ()
-    """What the store says became of each message, by its id."""
+    """The fate of each message in the store, by its id."""
     thaws: Sequence[Thaw] = ()
     invariants: Sequence[str] = ()
-    """What ``check_invariants`` found."""
+    """The result of ``check_invariants``."""
     ends: Mapping[str, int] = field(default_factory=dict)
-    """How each gateway left when it was asked to."""
+    """The exit code of each gateway after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The pieces of one reply, in the order they were first shown."""
+    """The pieces of one reply, in the order of their first appearance."""
 
     pieces: tuple[Shown, ...]
 
     @property
     def chat(self) -> str:
-        """Where it was shown."""
+        """The chat of the reply."""
         return self.pieces[0].chat
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The text of all pieces."""
         return "\n\n".join(piece.text for piece in self.pieces)
 
     @property
     def answers(self) -> str | None:
-        """The id of the message it replies to."""
+        """The id of the message that the reply answers."""
         return next((piece.reply_to for piece in self.pieces if piece.reply_to is not None), None)
 
     @property
     def quoted(self) -> list[str]:
-        """The tokens it quotes."""
+        """The tokens that the reply quotes."""
         return read_answer(self.pieces[0].text)
 
     @property
     def is_failure(self) -> bool:
-        """Whether it says that there is no answer."""
+        """Whether the reply is a notice of a failure."""
         return self.pieces[0].text.startswith(FAILURE)
 
     @property
     def is_marked(self) -> bool:
-        """Whether it says that it may be a repetition."""
+        """Whether the reply is marked as possibly repeated."""
         return any(MAYBE_REPEATED_MARK in piece.text for piece in self.pieces)
 
 
 def check_all(evidence: Evidence) -> dict[str, list[str]]:
-    """Return the breaches of each promise; none is what there should be."""
+    """Return the breaches of each promise."""
     return {promise: list(check(evidence)) for promise, check in CHECKS.items()}
 
 
 def replies_of(books: Books) -> list[Reply]:
-    """Return what was shown, put together, in the order of first pieces."""
+    """Return the shown replies, in the order of their first pieces."""
     pieces: dict[str, list[Shown]] = defaultdict(list)
     for shown in books.shown:
         pieces[shown.key].append(shown)
@@ -93,26 +93,26 @@ def replies_of(books: Books) -> list[Reply]:
 
 
 def check_fates(evidence: Evidence) -> Iterator[str]:
-    """Every message that was taken has one fate, and only messages that were sent have any."""
+    """Every accepted message has one fate, and only sent messages have a fate."""
     books = evidence.books
     known = Counter(message_id for message_id, _ in evidence.fates)
     fates = dict(evidence.fates)
     for asked in books.asked.values():
         if asked.id not in books.taken:
-            yield f"{asked.id} was never taken, though it was sent again and again"
+            yield f"{asked.id} was never accepted, though it was sent repeatedly"
         elif known[asked.id] != 1:
-            yield f"{asked.id} was taken, and the store has {known[asked.id]} of it"
+            yield f"{asked.id} was accepted, and the store has {known[asked.id]} rows of it"
         elif fates[asked.id] is None:
-            yield f"{asked.id} was taken and has no fate"
+            yield f"{asked.id} was accepted and has no fate"
         elif (fates[asked.id] == "command") != (asked.kind == "stop"):
             yield f"{asked.id} is a {asked.kind} and its fate is {fates[asked.id]}"
     yield from (
-        f"{message_id} is in the store and nobody sent it" for message_id in known - books.asked.keys()
+        f"{message_id} is in the store but was never sent" for message_id in known - books.asked.keys()
     )
 
 
 def check_replies(evidence: Evidence) -> Iterator[str]:
-    """Every message was replied to exactly once, as its fate says; an extra reply only if it says so itself."""
+    """Every message has exactly the replies that its fate requires; an extra reply must be marked as repeated."""
     books = evidence.books
     fates = dict(evidence.fates)
     replies = replies_of(books)
@@ -122,7 +122,7 @@ def check_replies(evidence: Evidence) -> Iterator[str]:
     for reply in unmarked:
         to[reply.answers].append(reply)
         if reply.answers not in books.asked:
-            yield f"{reply.pieces[0].id} replies to nothing that was said: {reply.text[:80]!r}"
+            yield f"{reply.pieces[0].id} replies to an unknown message: {reply.text[:80]!r}"
     for asked in books.asked.values():
         fate = fates.get(asked.id)
         if asked.id in books.taken and fate is not None:
@@ -142,13 +142,13 @@ def _check_reply(asked: Asked, fate: Fate, replies: list[Reply], quoted: int) ->
     if fate in ("cancelled", "failed") and quoted > 1:
         yield f"{asked.id} was {fate} and {quoted} answers quote it"
     if fate == "answered" and not any(asked.token in reply.quoted for reply in answers):
-        yield f"{asked.id} was answered with something else"
+        yield f"{asked.id} got an answer that does not quote it"
 
 
 def _check_failures(
     books: Books, fates: Mapping[str, Fate | None], to: Mapping[str | None, list[Reply]]
 ) -> Iterator[str]:
-    """What failed is told once, at the last message of its turn."""
+    """A failed turn has one notice, in reply to its last message."""
     by_chat: dict[str, list[Asked]] = defaultdict(list)
     for asked in books.asked.values():
         if fates.get(asked.id) == "failed":
@@ -161,7 +161,7 @@ def _check_failures(
                 yield f"{asked.id} failed and has {len(to[asked.id])} replies"
             is_told = is_told or bool(told)
             if not is_told:
-                yield f"{asked.id} failed without a word"
+                yield f"{asked.id} failed without a notice"
 
 
 def _check_pieces(reply: Reply, books: Books) -> Iterator[str]:
@@ -175,11 +175,11 @@ def _check_pieces(reply: Reply, books: Books) -> Iterator[str]:
         yield f"{first.id} in {first.chat} was cut off"
     asked = books.asked.get(reply.answers or "")
     if asked is not None and asked.kind != "stop" and not reply.quoted and not reply.is_failure:
-        yield f"{first.id} is no answer to {asked.id}: {first.text[:80]!r}"
+        yield f"{first.id} is not an answer to {asked.id}: {first.text[:80]!r}"
 
 
 def check_crossing(evidence: Evidence) -> Iterator[str]:
-    """No chat sees a word of another one."""
+    """No chat shows text from another chat."""
     books = evidence.books
     chats = {asked.token: asked.chat for asked in books.asked.values() if asked.token}
     for shown in books.shown:
@@ -189,11 +189,11 @@ def check_crossing(evidence: Evidence) -> Iterator[str]:
         if asked is not None and asked.chat != shown.chat:
             strange.add(asked.id)
         if strange:
-            yield f"{shown.id} in {shown.chat} tells of {', '.join(sorted(strange))}"
+            yield f"{shown.id} in {shown.chat} mentions {', '.join(sorted(strange))}"
 
 
 def check_order(evidence: Evidence) -> Iterator[str]:
-    """In each chat the replies came in the order of the questions; commands are answered when they come."""
+    """In each chat, replies come in the order of the questions; commands are answered at once."""
     books = evidence.books
     last: dict[str, Asked] = {}
     for reply in replies_of(books):
@@ -207,27 +207,27 @@ def check_order(evidence: Evidence) -> Iterator[str]:
 
 
 def check_effects(evidence: Evidence) -> Iterator[str]:
-    """A call that may run only once ran at most once, under its key and for its question."""
+    """A call that may run only once ran at most once for its key and its question."""
     once = [effect for effect in evidence.effects if effect.deed == "once"]
     for what, times in (Counter(each.key for each in once) | Counter(each.token for each in once)).items():
         if times > 1:
-            yield f"the call of {what} ran {times} times, and may run once"
+            yield f"the call of {what} ran {times} times, but may run only once"
 
 
 def check_stale(evidence: Evidence) -> Iterator[str]:
-    """A gateway that wakes up after its leases shows nothing new."""
+    """A gateway that resumes after its leases have expired sends nothing."""
     for thaw in evidence.thaws:
         for shown in evidence.books.shown:
             if shown.node == thaw.node and thaw.at <= shown.at <= thaw.until:
-                yield f"{thaw.node} was frozen beyond its lease, went on, and sent {shown.id}"
+                yield f"{thaw.node} was frozen beyond its lease, resumed, and sent {shown.id}"
 
 
 def check_rules(evidence: Evidence) -> Iterator[str]:
-    """The store contradicts itself nowhere, calls are signed, and gateways leave in order."""
+    """The store's invariants hold, callbacks are signed, and gateways exit with code 0."""
     yield from evidence.invariants
     yield from evidence.books.wrong
     yield from (
-        f"{node} was asked to end and left with {code}" for node, code in evidence.ends.items() if code
+        f"{node} exited with code {code} after SIGTERM" for node, code in evidence.ends.items() if code
     )
 
 
@@ -242,4 +242,4 @@ CHECKS: Final[dict[str, Check]] = {
     "a stale gateway sent nothing": check_stale,
     "the store holds together": check_rules,
 }
-"""What is promised, and who looks."""
+"""The promises and their checks."""

@@ -1,7 +1,7 @@
-"""A platform that is not kind: signs and sends, sends again, refuses, cuts lines, and writes everything down.
+"""An unkind platform: it signs and sends, sends again, refuses, cuts connections, and records everything.
 
-It speaks the webhook platform's own protocol to whichever gateway listens. A message is sent until somebody answers it
-with 2xx, one after the other in each chat; what was taken is sometimes sent again all the same.
+It speaks the webhook platform's protocol to any gateway that listens. It sends a message until a gateway responds with
+2xx, one message after the other in each chat, and sometimes sends an accepted message again.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _CHUNK_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moods:
-    """How often, of 100, the platform is unkind: to a callback, or by sending what was taken again."""
+    """The percentages of unkind acts: on a callback, or by sending an accepted message again."""
 
     refuse: int = 10
     cut_before: int = 2
@@ -37,16 +37,16 @@ class Moods:
 
 
 class PlatformDouble:
-    """The other side of the webhook, for the length of an ``async with`` block."""
+    """The platform's side of the webhook, during an ``async with`` block."""
 
     def __init__(
         self, books: Books, *, secret: Secret, rng: random.Random, moods: Moods | None = None
     ) -> None:
         self.books = books
         self.gateways: dict[str, str] = {}
-        """Where each gateway would listen, by its name."""
+        """The URL of each gateway, by name."""
         self.shown = asyncio.Event()
-        """Set, and replaced, whenever something is shown."""
+        """Set and replaced whenever a message is shown."""
         self._secret = secret
         self._rng = rng
         self._moods: Moods | None = moods or Moods()
@@ -72,21 +72,21 @@ class PlatformDouble:
         await self._client.aclose()
 
     def callback(self, node: str) -> str:
-        """Return where a gateway is to bring its messages, so that it is known which one brought them."""
+        """Return the callback URL of a gateway; the URL identifies the gateway."""
         assert self._server is not None
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}/{node}"
 
     def calm_down(self) -> None:
-        """Be kind from now on."""
+        """Stop all unkind acts."""
         self._moods = None
 
     async def settle(self) -> None:
-        """Wait until what is sent again has been taken again."""
+        """Wait until all repeated messages have been accepted again."""
         await asyncio.gather(*self._again)
 
     async def send(self, asked: Asked, said: Mapping[str, str]) -> None:
-        """Send a message until it is taken; ``said`` are the fields of its body, but for the chat."""
+        """Send a message until it is accepted; ``said`` are the fields of its body without the chat."""
         self.books.asked[asked.id] = asked
         body = json.dumps({**said, "chat": asked.chat}).encode()
         await self._insist(asked, body)
@@ -99,9 +99,9 @@ class PlatformDouble:
             task.add_done_callback(self._again.discard)
 
     async def probe(self) -> None:
-        """Send what was taken first once more, until some gateway takes it again.
+        """Send the first accepted message again, until a gateway accepts it.
 
-        Not what was taken last: that might have been lost, and would come back by it.
+        Not the last accepted message: if Keryx had lost it, the probe would restore it.
         """
         if self._probe is not None:
             await self._insist(*self._probe)
@@ -151,7 +151,7 @@ class PlatformDouble:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER)
         try:
-            # A gateway that is killed in the middle of its call said nothing.
+            # A gateway that is killed in the middle of a call sends no valid request.
             with suppress(OSError, h11.RemoteProtocolError):
                 request = await _read_request(http, reader)
                 answer = None if request is None else self._answer(*request)
@@ -169,7 +169,7 @@ class PlatformDouble:
                 await writer.wait_closed()
 
     def _answer(self, request: h11.Request, body: bytes) -> tuple[int, list[tuple[str, str]]] | None:
-        """Return the answer to a callback; None cuts the line instead."""
+        """Return the response to a callback; None cuts the connection instead."""
         if self._is_moved("refuse"):
             self.books.counts["callbacks refused"] += 1
             return self._rng.choice([(429, [("retry-after", "1")]), (503, [("retry-after", "0")])])
@@ -224,7 +224,7 @@ async def _read_request(
 
 
 async def until(holds: Callable[[], bool], *, seconds: float) -> bool:
-    """Wait until something holds, at most so long, and say whether it does."""
+    """Wait until ``holds`` is true, up to ``seconds``; return whether it is true."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() >= deadline:

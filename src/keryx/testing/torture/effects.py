@@ -1,6 +1,6 @@
-"""What the agents under torture did, written down outside the store, so that no rollback can hide it.
+"""A record of what the agents did, outside the store, so that no rollback can hide it.
 
-Every process appends whole lines to one file; a line is one write, which the system never mixes with another.
+Every process appends whole lines to one file. A line is one write, which the operating system never interleaves.
 """
 
 import json
@@ -14,16 +14,16 @@ from typing import Literal, TypeAlias
 from keryx.values import dataclass
 
 Deed: TypeAlias = Literal["begin", "end", "once", "pure"]
-"""A turn began to be answered, its answer was handed over, or a tool ran."""
+"""The agent began a turn, or returned its answer, or a tool ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One line: what was done when by which process, in which turn, for which question, under which key."""
+    """One line of the record: the deed, its time, process, turn, question and key."""
 
     deed: Deed
     at: float
-    """By the clock that all processes of the machine share."""
+    """The time on the monotonic clock that all processes of the machine share."""
     pid: int
     turn_id: int
     token: str
@@ -31,13 +31,13 @@ class Effect:
 
 
 class EffectBook:
-    """The file, for whoever writes or reads it."""
+    """The file with the record."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def note(self, deed: Deed, *, turn_id: int, token: str, key: str = "") -> None:
-        """Write a line before going on."""
+        """Write a line to the file, then return."""
         effect = Effect(
             deed=deed, at=time.monotonic(), pid=os.getpid(), turn_id=turn_id, token=token, key=key
         )
@@ -49,7 +49,7 @@ class EffectBook:
             os.close(descriptor)
 
     def read(self) -> list[Effect]:
-        """Return every line so far; a process that was killed has written whole ones or nothing."""
+        """Return all lines so far; a killed process has written only whole lines."""
         if not self._path.exists():
             return []
         return [Effect(**json.loads(line)) for line in self._path.read_text(encoding="ascii").splitlines()]
@@ -58,13 +58,13 @@ class EffectBook:
 def first_begun(
     effects: list[Effect], tokens: Container[str], *, after: float, other_than: int
 ) -> float | None:
-    """Return when a process other than this one first began to answer one of these questions after a moment."""
+    """Return the first time after ``after`` when another process began to answer one of these questions, or None."""
     begun = (each for each in effects if each.deed == "begin" and each.pid != other_than)
     return min((each.at for each in begun if each.at >= after and each.token in tokens), default=None)
 
 
 def open_tokens(effects: list[Effect], *, pid: int) -> list[str]:
-    """Return the questions whose answers a process has begun and not handed over."""
+    """Return the tokens of the questions that a process has begun to answer and not finished."""
     begun = {each.turn_id: each.token for each in effects if each.pid == pid and each.deed == "begin"}
     ended = {each.turn_id for each in effects if each.pid == pid and each.deed == "end"}
     return [token for turn_id, token in begun.items() if turn_id not in ended]

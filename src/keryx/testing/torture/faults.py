@@ -1,6 +1,6 @@
-"""What is done to the gateways: killed, lost, frozen, cut off from their store; and how long each takes to get over it.
+"""Inject faults: kill, lose and freeze gateways, restart PostgreSQL; and measure how long recovery takes.
 
-The plan comes from the seed; the moment at which it meets the gateways is the machine's.
+The seed decides the plan; the exact moment of each fault depends on the machine.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from keryx.testing.torture.words import read_answer
 
 FROZEN_SECONDS: Final = LEASE_SECONDS + 3.0
 WATCHED_SECONDS: Final = 3.0
-"""After a gateway wakes up."""
+"""How long a thawed gateway is watched."""
 BUSY_SECONDS: Final = 10.0
 TAKEN_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = (0.3, 1.7)
-"""How long gateways are left alone between two faults."""
+"""The range of pauses between two faults."""
 KILLED_EARLY: Final = 0.08
-"""How often a gateway is killed again while it starts."""
+"""The probability that a gateway is killed again while it starts."""
 
 READY = "start to ready"
 TAKEN = "start to a message taken"
@@ -37,7 +37,7 @@ OUTAGE = "PostgreSQL stopped to a message taken"
 
 
 class Faults:
-    """Carries out the plan."""
+    """Injects the planned faults."""
 
     def __init__(self, scene: Scene, options: Options, tell: Callable[[str], None]) -> None:
         self._scene = scene
@@ -48,17 +48,17 @@ class Faults:
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
         self.thaws: list[Thaw] = []
         self.breaches: list[str] = []
-        """What no book can show: a gateway that does not start, conversations that do not go on."""
+        """Breaches that no record shows: a gateway that does not start, conversations that do not continue."""
 
     async def start_all(self) -> None:
-        """Start every gateway, and wait until the first message could be taken."""
+        """Start all gateways, and wait until each is ready."""
         for node in self._scene.nodes:
             await node.start()
         for node in self._scene.nodes:
             await self._note_ready(node)
 
     async def run(self) -> None:
-        """Do everything that is to be tried: first what takes long, at several gateways at once, then the rest."""
+        """Inject all planned faults: first the long ones, at several gateways at once, then the short ones."""
         options = self._options
         room = asyncio.Semaphore(max(1, options.gateways - 1))
         getting_over: list[asyncio.Task[None]] = []
@@ -92,7 +92,7 @@ class Faults:
         self._tell(f"{node.name} killed ({done} of {self._options.kills}), {self._last(READY)} to ready")
 
     async def _lose(self) -> Coroutine[None, None, None]:
-        """Kill a gateway that is answering something; what is returned sees others take over, and brings it back."""
+        """Kill a gateway that runs a turn; the returned coroutine watches the takeover and restarts the gateway."""
         holder = await self._scene.account_holder()
         free = [node for node in self._scene.nodes if not node.lock.locked()]
         others = [node for node in free if node.holder != holder]
@@ -104,7 +104,7 @@ class Faults:
         tokens = open_tokens(self._scene.book.read(), pid=pid)
         lost = [asked for asked in self._scene.books.asked.values() if asked.token and asked.token in tokens]
         self._tell(f"{node.name} lost while it answered {', '.join(tokens) or 'nothing'}")
-        # What is stopped does not go on: nobody stops anything until it is seen who does.
+        # A stopped turn does not continue: chats send no ``/stop`` until the takeover has been seen.
         self._scene.load.may_stop = False
 
         async def get_over() -> None:
@@ -122,7 +122,7 @@ class Faults:
         return get_over()
 
     async def _watch(self, lost: Asked, *, pid: int, since: float) -> None:
-        """See that a conversation goes on: another process answers in it, or the answer it had is shown."""
+        """Check that a conversation continues: another process answers in it, or its lost answer is shown."""
         books, book = self._scene.books, self._scene.book
 
         def went_on_at() -> float | None:
@@ -137,13 +137,13 @@ class Faults:
         at = went_on_at()
         if at is None or at - since > TAKEN_OVER_SECONDS:
             self.breaches.append(
-                f"{lost.chat} did not go on within {TAKEN_OVER_SECONDS:.0f} s after the one who answered was lost"
+                f"{lost.chat} did not continue within {TAKEN_OVER_SECONDS:.0f} s after its gateway was lost"
             )
         else:
             self.seconds[TAKEN_OVER].append(at - since)
 
     async def _freeze(self) -> Coroutine[None, None, None]:
-        """Freeze the gateway with the account; what is returned thaws it, and watches what it does then."""
+        """Freeze the gateway that holds the account; the returned coroutine thaws and watches it."""
         held = await self._account_at(lambda node: not node.lock.locked(), seconds=TAKEN_OVER_SECONDS)
         free = [node for node in self._scene.nodes if not node.lock.locked()]
         node = held or self._rng.choice(free)
@@ -181,7 +181,7 @@ class Faults:
         self._tell(f"PostgreSQL restarted, {self._last(OUTAGE)} to a message taken")
 
     async def _busy(self, among: list[Node]) -> Node | None:
-        """Return one of these gateways once it is answering something; None where none of them does for long."""
+        """Wait until one of these gateways runs a turn, and return it; None after a timeout."""
         busy: list[Node] = []
 
         def look() -> bool:
@@ -193,7 +193,7 @@ class Faults:
         return self._rng.choice(busy) if is_found else None
 
     async def _account_at(self, is_wanted: Callable[[Node], bool], *, seconds: float) -> Node | None:
-        """Return the gateway with the account once it is a wanted one; None where that takes too long."""
+        """Wait until a wanted gateway holds the account, and return it; None after a timeout."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             holder = await self._scene.account_holder()
@@ -205,7 +205,7 @@ class Faults:
 
     async def _note_ready(self, node: Node) -> None:
         if not await node.until_ready() or node.ready_at is None:
-            self.breaches.append(f"{node.name} did not start; its log says why")
+            self.breaches.append(f"{node.name} did not start; see its log")
             return
         self.seconds[READY].append(node.ready_at - node.started_at)
 

@@ -1,6 +1,6 @@
-"""Gateways as processes: started, killed, frozen, thawed and asked to end, each known by its own name.
+"""Gateways as processes that can be started, killed, frozen, thawed and terminated.
 
-Every gateway has a folder of its own, as on a machine of its own, and an environment that holds nothing of the user's.
+Every gateway has its own folder, as on its own machine, and an environment without the user's variables.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from keryx.testing.torture.node import READY
 from keryx.values import dataclass
 
 PORTS: Final = range(20_000, 30_000)
-"""Below what the system gives to outgoing connections: one of those would keep a restarted gateway from its port."""
+"""Below the ports of outgoing connections: such a connection could occupy the port of a restarted gateway."""
 READY_SECONDS: Final = 60.0
 END_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What every gateway is told."""
+    """The settings that all gateways share."""
 
     folder: Path
     database: str = field(repr=False)
@@ -36,17 +36,17 @@ class Surroundings:
 
 
 class Node:
-    """One gateway, through all its lives."""
+    """One gateway, across restarts."""
 
     def __init__(self, name: str, *, port: int, callback: str, surroundings: Surroundings) -> None:
         self.name = name
         self.url = f"http://127.0.0.1:{port}/"
         self.holder = ""
-        """Under which name its present life takes leases."""
+        """The lease holder name of the current process."""
         self.started_at = 0.0
         self.ready_at: float | None = None
         self.lock = asyncio.Lock()
-        """Whoever does something to it holds this."""
+        """Held by the task that injects a fault into this gateway."""
         self._surroundings = surroundings
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -57,25 +57,25 @@ class Node:
             "KERYX_HOME": str(surroundings.folder / name),
             "KERYX_DATABASE": surroundings.database,
             "KERYX_WELCOME": "none",
-            "KERYX_WEBHOOK_ENABLED": "true",
-            "KERYX_WEBHOOK_PORT": str(port),
-            "KERYX_WEBHOOK_CALLBACK": callback,
-            "KERYX_WEBHOOK_SECRET": surroundings.secret,
+            "KERYX_PLATFORMS_WEBHOOK_ENABLED": "true",
+            "KERYX_PLATFORMS_WEBHOOK_PORT": str(port),
+            "KERYX_PLATFORMS_WEBHOOK_CALLBACK": callback,
+            "KERYX_PLATFORMS_WEBHOOK_SECRET": surroundings.secret,
         }
 
     @property
     def log(self) -> Path:
-        """What it logged in all its lives."""
+        """The log of all its processes."""
         return self._surroundings.folder / f"{self.name}.log"
 
     @property
     def pid(self) -> int:
-        """The process of its present life."""
+        """The id of the current process."""
         assert self._process is not None
         return self._process.pid
 
     async def start(self) -> None:
-        """Begin a life; returns when the process is made, long before it is ready."""
+        """Start a process; return when it exists, long before it is ready."""
         (self._surroundings.folder / self.name).mkdir(exist_ok=True)
         self.ready_at = None
         self.started_at = time.monotonic()
@@ -85,7 +85,7 @@ class Node:
                 "-m",
                 "keryx.testing.torture.node",
                 str(self._surroundings.book),
-                stdin=asyncio.subprocess.PIPE,  # it ends when we do
+                stdin=asyncio.subprocess.PIPE,  # the gateway ends when this pipe closes
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=self._environment,
@@ -95,25 +95,25 @@ class Node:
         self._listening = asyncio.create_task(self._listen(self._process, self._told))
 
     async def until_ready(self) -> bool:
-        """Return whether it said that it is ready, once it has or will not any more."""
+        """Wait until the gateway is ready, or ends without being ready; return whether it is ready."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._told.wait(), READY_SECONDS)
         return self.ready_at is not None
 
     async def kill(self) -> None:
-        """End its life without a word."""
+        """Kill the process with SIGKILL."""
         await self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Let it stand still."""
+        """Suspend the process."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Resume the process."""
         os.kill(self.pid, signal.SIGCONT)
 
     async def ask_to_end(self) -> int:
-        """Ask it to end, and return its exit code; one that does not is killed."""
+        """Terminate the process with SIGTERM, and return its exit code; kill it after a timeout."""
         return await self._end(signal.SIGTERM)
 
     async def _end(self, number: signal.Signals) -> int:
@@ -132,7 +132,7 @@ class Node:
         return code
 
     async def _listen(self, process: asyncio.subprocess.Process, told: asyncio.Event) -> None:
-        """Hear that it is ready, or that it will never be."""
+        """Read the process's output until it is ready, or has ended."""
         assert process.stdout is not None
         while line := (await process.stdout.readline()).decode():
             if line.startswith(READY):
@@ -143,7 +143,7 @@ class Node:
 
 
 def free_port(rng: random.Random) -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port that is free now."""
     while True:
         port = rng.choice(PORTS)
         with socket.socket() as probe, suppress(OSError):

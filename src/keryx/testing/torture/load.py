@@ -1,11 +1,14 @@
-"""The load: several chats that ask, several questions at once, steer and stop, until they are told to end."""
+"""The load: several chats that ask several questions at once, steer and stop, until the load ends."""
 
 import asyncio
 import random
 from itertools import count
 from typing import Final
 
-from keryx.domain.source import ChatType, Source
+from keryx.core.conversations.rules.source import ChatType, Source
+from keryx.core.conversations.transactions.program_sessions import enter_store
+from keryx.core.conversations.views.session_list import count as count_seen
+from keryx.core.people.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.platforms.webhook.wire import PLATFORM
@@ -13,19 +16,16 @@ from keryx.store.database import Tx
 from keryx.testing.torture.books import Asked, Kind
 from keryx.testing.torture.double import PlatformDouble
 from keryx.testing.torture.words import WISHES, Question
-from keryx.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
-from keryx.transactions.program_session import enter_store
 from keryx.values import dataclass
-from keryx.views.sessions import count as count_seen
 
 OPEN_MAX: Final = 3
-"""Questions that a chat has open at once, at most."""
+"""The maximum number of open questions of a chat."""
 PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """A conversation that asks, and who speaks in it."""
+    """A chat and its users."""
 
     name: str
     canary: str
@@ -34,7 +34,7 @@ class Chat:
 
 
 def make_chats(number: int, *, ids: Ids) -> list[Chat]:
-    """Return so many chats; every third is a group of two who also have chats of their own."""
+    """Return ``number`` chats; every third is a group of two users who also have their own chats."""
     names = [f"c{no}" for no in range(number)]
     return [
         Chat(
@@ -48,44 +48,44 @@ def make_chats(number: int, *, ids: Ids) -> list[Chat]:
 
 
 def let_in(tx: Tx, users: set[str], *, ids: Ids) -> None:
-    """Let people speak on the platform, as the owner does who approves their requests; only in an empty store."""
+    """Pair the users with approved requests, so that they may speak; only in an empty store."""
     owner = enter_store(tx, person_id=None)
     for number, user in enumerate(sorted(users), 1):
         source = Source(platform=PLATFORM, chat_id=user, chat_type="dm", user_id=user, user_name=user)
         offered = offer_pairing(tx, source, ids)
-        # Requests are counted from the first one ever.
+        # Request numbers start at 1 in an empty store.
         is_new = isinstance(offered, PairingOffered) and offered.request_no == number
         if not is_new or count_seen(tx, person_id=owner.id).sessions:
-            raise InvalidValue("the database is not empty: torture fills one that nobody else uses")
+            raise InvalidValue("the database is not empty: give torture an empty database of its own")
         approve_pairing(tx, number, by=owner.id, name=user)
 
 
 class Load:
-    """Lets every chat speak until it is ended."""
+    """Lets all chats send messages until the end."""
 
     def __init__(self, double: PlatformDouble, chats: list[Chat], *, seed: int) -> None:
         self._double = double
         self._chats = chats
         self._seed = seed
         self.may_stop = True
-        """Whether chats say ``/stop`` now and then."""
+        """Whether chats send ``/stop`` now and then."""
         self._ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to speak."""
+        """Start all chats."""
         for chat in self._chats:
             self._double.books.canaries[chat.name] = chat.canary
             rng = random.Random(f"{self._seed}/{chat.name}")
             self._tasks.append(asyncio.create_task(self._speak(chat, rng), name=f"torture-{chat.name}"))
 
     async def end(self) -> None:
-        """Let every chat finish what it is saying; returns when all of it was taken."""
+        """Stop all chats after their current message; return when all messages have been accepted."""
         self._ended.set()
         await asyncio.gather(*self._tasks)
 
     async def abort(self) -> None:
-        """Be silent at once, whatever was taken."""
+        """Stop all chats at once."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -112,7 +112,7 @@ class Load:
         return f"!steer {text}" if asked.kind == "steer" else text
 
     async def _wait_for_room(self, chat: Chat) -> None:
-        """Wait while the chat has too much open, but not forever: some of it was stopped, and is never answered."""
+        """Wait while the chat has too many open questions, up to a limit: stopped questions never get an answer."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while self._double.books.count_open(chat.name) >= OPEN_MAX and not self._ended.is_set():
             left = deadline - asyncio.get_running_loop().time()
@@ -131,4 +131,4 @@ class Load:
 
 
 _OFTEN: Final = {"once": 30, "pure": 20, "long": 8, "slow": 15}
-"""How many of a hundred questions wish for it."""
+"""The percentage of questions with this wish."""

@@ -1,7 +1,7 @@
-"""A gateway to be tortured: ``keryx serve`` as it is, with an agent that is made for it.
+"""A gateway for torture runs: ``keryx serve`` with the torture agent.
 
-Run as ``python -m keryx.testing.torture.node BOOK``; the configuration comes from the environment as for any gateway.
-Its one line of output says that it is ready, and under which name.
+Run ``python -m keryx.testing.torture.node BOOK``; the configuration comes from the environment as for any gateway. Its
+one line of output tells that it is ready, and its lease holder name.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ import sys
 import threading
 from pathlib import Path
 
-from keryx.app import Answering, System, serve
-from keryx.config import Configuration
+from keryx.agents.plugin import Answerer
+from keryx.app import System, serve
+from keryx.config import Answering, Configuration
 from keryx.config_load import load_config
-from keryx.gateway.supervisor import Gateway
+from keryx.gateway.gateway import Gateway
 from keryx.testing.torture.agent import NoteTool, TortureAgent
 from keryx.testing.torture.effects import EffectBook
 
@@ -23,19 +24,20 @@ READY = "ready"
 
 
 async def run_node(configuration: Configuration, book: EffectBook) -> None:
-    """Run a gateway until it is asked to end."""
+    """Run a gateway until it receives SIGTERM."""
 
     def ready(system: System, _gateway: Gateway) -> None:
-        sys.stdout.write(f"{READY} {system.desk.holder}\n")
+        sys.stdout.write(f"{READY} {system.runtime.holder}\n")
         sys.stdout.flush()
 
     tools = (NoteTool(book, "once"), NoteTool(book, "pure"))
-    answering = Answering(agent=TortureAgent(book), tools=tools, who="the agent under torture")
+    who = Answering(default="the agent under torture", takes_models=False)
+    answering = Answerer(agent=TortureAgent(book), tools=tools, who=who)
     await serve(configuration, ready=ready, answering=answering)
 
 
 def _die_with_parent() -> None:
-    """Whoever tortures holds our input open: when it ends, nobody would ever end us."""
+    """End this process when the parent, which holds our input open, has ended."""
     os.read(sys.stdin.fileno(), 1)
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,35 +1,35 @@
-"""What is to be tried."""
+"""The options of a torture run."""
 
 from dataclasses import field
 from typing import Final
 
 from keryx.clock import SECOND
-from keryx.domain.lease import LEASE_TIME
+from keryx.core.turns.rules.lease import LEASE_TIME
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
 LEASE_SECONDS: Final = LEASE_TIME / SECOND
 TAKEN_OVER_SECONDS: Final = LEASE_SECONDS + 5.0
-"""Within this, others go on with the conversations of a gateway that is lost."""
+"""The limit for other gateways to continue the conversations of a lost gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How often what is done, to how many gateways on which store; values that make no sense cannot be given."""
+    """How many faults of which kind, how many gateways, and which store; the constructor refuses impossible values."""
 
     kills: int = 20
     losses: int = 0
-    """Gateways that are killed and stay away until the others must have taken over."""
+    """How many times a gateway is killed and stays away until the others must have taken over."""
     freezes: int = 0
     restarts: int = 0
-    """Of PostgreSQL."""
+    """How many times PostgreSQL is restarted."""
     gateways: int = 1
     postgres: bool = False
-    """On a private server, made for this and gone after it."""
+    """Whether to use a private PostgreSQL server that lives as long as the run."""
     database: str | None = field(default=None, repr=False)
-    """An empty PostgreSQL database instead."""
+    """The address of an empty PostgreSQL database to use instead."""
     messages: int = 100
-    """At least so many are sent."""
+    """The minimum number of sent messages."""
     chats: int = 6
     seed: int = 0
 
@@ -44,17 +44,17 @@ class Options:
         if self.gateways > 1 and not self.on_postgres:
             raise InvalidValue("several gateways need PostgreSQL: add --postgres, or --database URL")
         if self.losses and self.gateways == 1:
-            raise InvalidValue("--losses: there must be others to take over; add --gateways 3")
+            raise InvalidValue("--losses: other gateways must take over; add --gateways 3")
         if self.restarts and (not self.postgres or self.database is not None):
-            raise InvalidValue("--restarts: only a private server is restarted; add --postgres")
+            raise InvalidValue("--restarts: only a private server can be restarted; add --postgres")
 
     @property
     def on_postgres(self) -> bool:
-        """Whether it happens on PostgreSQL."""
+        """Whether the run uses PostgreSQL."""
         return self.postgres or self.database is not None
 
     @property
     def where(self) -> str:
-        """Say on what, in words."""
+        """The gateways and the store in words."""
         store = "PostgreSQL" if self.on_postgres else "SQLite"
         return f"1 gateway on {store}" if self.gateways == 1 else f"{self.gateways} gateways on {store}"

@@ -1,4 +1,4 @@
-"""What was tried and what held, for people and for programs."""
+"""The report of a torture run, for people and for programs."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
-from keryx.domain.inbox import Fate
+from keryx.core.turns.rules.inbox import Fate
 from keryx.values import dataclass
 
 BREACHES_SHOWN: Final = 5
@@ -28,7 +28,7 @@ class Measured:
     seconds: tuple[float, ...] = ()
 
     def at(self, part: float) -> float:
-        """Return the value that so great a part of them does not exceed."""
+        """Return the quantile: the value that ``part`` of the durations do not exceed."""
         ordered = sorted(self.seconds)
         return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
@@ -40,7 +40,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The end of a torture."""
+    """The result of a torture run."""
 
     seed: int
     where: str
@@ -48,22 +48,22 @@ class Report:
     messages: int
     chats: int
     tried: Mapping[str, int]
-    """How often each thing was done to the gateways."""
+    """How often each fault was injected."""
     measured: Mapping[str, Measured]
     counts: Mapping[str, int]
-    """What the platform did, by a word for it."""
+    """How often the platform did something unkind, by name."""
     fates: Counter[Fate | None]
     breaches: Mapping[str, Sequence[str]]
     folder: Path | None = field(default=None)
-    """Where everything is kept that a breach left behind."""
+    """The folder with all records, if there was a breach."""
 
     @property
     def held(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether all promises were kept."""
         return not any(self.breaches.values())
 
     def to_text(self) -> str:
-        """Return a short table."""
+        """Return the report as a short table."""
         fates = ", ".join(f"{count} {_FATES[fate]}" for fate, count in self.fates.most_common() if fate)
         lines = [
             f"{self.messages} messages of {self.chats} chats in {self.seconds:.0f} s, {self.where}, seed {self.seed}",
@@ -86,7 +86,7 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return all of it."""
+        """Return the whole report as JSON."""
         told: dict[str, Any] = {
             "held": self.held,
             "seed": self.seed,

@@ -1,4 +1,4 @@
-"""One torture from beginning to end: set up, load, faults, calm, and the judgement."""
+"""One torture run: set-up, load, faults, settling, and the checks."""
 
 import asyncio
 import json
@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from keryx.domain.inbox import Fate
+from keryx.core.deliveries.views.message_fates import count_unsettled, list_fates
+from keryx.core.turns.rules.inbox import Fate
+from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.errors import KeryxError
 from keryx.platforms.webhook.wire import PLATFORM
 from keryx.testing.torture.checks import Evidence, check_all
@@ -21,17 +23,15 @@ from keryx.testing.torture.faults import Faults
 from keryx.testing.torture.options import LEASE_SECONDS, Options
 from keryx.testing.torture.report import Measured, Report
 from keryx.testing.torture.scene import Scene, set_up
-from keryx.views.fates import count_unsettled, list_fates
-from keryx.views.invariants import check_invariants
 
 DRAIN_SECONDS: Final = LEASE_SECONDS + 60.0
-"""For everything that was taken to be answered, once nothing is done to the gateways any more."""
+"""The time limit for all answers after the last fault."""
 LOOK_SECONDS: Final = 0.2
 STARTED: Final = "gateways start and conversations go on"
 
 
 async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
-    """Do it all in a temporary folder, which is deleted when everything held, and named in the report when not."""
+    """Run in a temporary folder; delete the folder if all promises held, else name it in the report."""
     folder = Path(tempfile.mkdtemp(prefix="keryx-torture-"))
     began_at = time.monotonic()
     try:
@@ -40,7 +40,7 @@ async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
             await _carry_out(scene, faults, options, tell)
             evidence = await _gather(scene, faults)
     except (KeryxError, asyncio.CancelledError):
-        # It could not be done, or a person ended it: there is nothing to look at.
+        # The run failed, or a person ended it: there is nothing to check.
         shutil.rmtree(folder, ignore_errors=True)
         raise
     report = Report(
@@ -65,7 +65,7 @@ async def _carry_out(scene: Scene, faults: Faults, options: Options, tell: Calla
     await faults.run()
     books = scene.books
     await until(lambda: len(books.asked) >= options.messages, seconds=DRAIN_SECONDS + options.messages)
-    tell(f"{len(books.asked)} messages sent; everything is left to come to rest")
+    tell(f"{len(books.asked)} messages sent; waiting until all work has ended")
     scene.double.calm_down()
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -74,7 +74,7 @@ async def _carry_out(scene: Scene, faults: Faults, options: Options, tell: Calla
             while await scene.read(lambda tx: count_unsettled(tx, platform=PLATFORM)):
                 await scene.database.changed(since=scene.database.change_no, timeout_seconds=LOOK_SECONDS)
     except TimeoutError:
-        tell(f"not everything came to rest within {DRAIN_SECONDS:.0f} s")
+        tell(f"not all work ended within {DRAIN_SECONDS:.0f} s")
 
 
 async def _gather(scene: Scene, faults: Faults) -> Evidence:
@@ -96,7 +96,7 @@ async def _gather(scene: Scene, faults: Faults) -> Evidence:
 
 
 def clear_away(folder: Path, evidence: Evidence, report: Report) -> Report:
-    """Delete the folder when everything held; else write the books into it and name it in the report."""
+    """Delete the folder if all promises held; else write the records into it and name it in the report."""
     if report.held:
         shutil.rmtree(folder, ignore_errors=True)
         return report

@@ -1,4 +1,4 @@
-"""Where it happens: the store, the gateways and the platform, set up for one torture and cleared away after it."""
+"""Set up the store, the gateways and the platform for one torture run, and clean up after it."""
 
 import asyncio
 import base64
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from keryx.core.upkeep.views.nodes import show_nodes
 from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
 from keryx.platforms.webhook.wire import PLATFORM, Secret
@@ -20,14 +21,13 @@ from keryx.testing.torture.fleet import Node, Surroundings, free_port
 from keryx.testing.torture.load import Chat, Load, let_in, make_chats
 from keryx.testing.torture.options import Options
 from keryx.values import dataclass
-from keryx.views.nodes import show_nodes
 
 AWAY_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything there is."""
+    """All objects of one run."""
 
     database: Database
     server: PrivateServer | None
@@ -39,11 +39,11 @@ class Scene:
 
     @property
     def books(self) -> Books:
-        """The platform's."""
+        """The platform's records."""
         return self.double.books
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
-        """Read from the store as soon as it is there."""
+        """Read from the store, as soon as it is available."""
         while True:
             try:
                 return await self.database.read(work)
@@ -51,14 +51,14 @@ class Scene:
                 await asyncio.sleep(AWAY_SECONDS)
 
     async def account_holder(self) -> str | None:
-        """Return the gateway that may send now, by its name among the leases."""
+        """Return the holder of the account's connector lease."""
         shown = await self.read(show_nodes)
         return next((held.holder for held in shown.accounts if held.platform == PLATFORM), None)
 
 
 @asynccontextmanager
 async def set_up(options: Options, folder: Path) -> AsyncIterator[Scene]:
-    """Set everything up; the gateways are not started yet, and none is left running after the block."""
+    """Set up a run without starting the gateways; no gateway is left running after the block."""
     rng = random.Random(f"{options.seed}/scene")
     ids = Ids()
     secret = "whsec_" + base64.b64encode(bytes.fromhex(ids.token() + ids.token())).decode("ascii")
@@ -67,7 +67,7 @@ async def set_up(options: Options, folder: Path) -> AsyncIterator[Scene]:
         server = None
         address = options.database or str(folder / "keryx.db")
         if options.postgres and options.database is None:
-            # As durable as a real one: a commit that was told must survive the restart.
+            # Durable as a real server: a reported commit must survive the restart.
             server = PrivateServer(durable=True)
             await asyncio.to_thread(server.__enter__)
             stack.push_async_callback(asyncio.to_thread, server.__exit__, None, None, None)

@@ -1,7 +1,7 @@
-"""What is said under torture, and how to read it: every question and every answer can be told from all others.
+"""The texts of a torture run: every question and every answer can be distinguished from all others.
 
-A question carries its own token, the canary of its chat and what it wishes; an answer quotes the tokens it answers, and
-carries the canary it found in the questions. Whatever is not of this form is said by Keryx itself.
+A question contains its token, the canary of its chat and its wishes. An answer quotes the tokens that it answers, and
+contains the canary of the questions. Keryx itself writes all other texts.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from keryx.values import dataclass
 
 Wish: TypeAlias = Literal["once", "pure", "long", "slow"]
-"""A tool call that may run once, one that may run again, an answer of several pieces, one that takes its time."""
+"""A tool call that may run once, one that may run again, an answer of several pieces, a slow answer."""
 WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
 LONG_PARAGRAPHS: Final = 90
@@ -25,19 +25,19 @@ _TOKEN: Final = re.compile(r"\[([\w-]+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a chat asks."""
+    """A question of a chat."""
 
     token: str
     canary: str
     wishes: tuple[Wish, ...] = ()
 
     def text(self) -> str:
-        """Return it as it is said."""
+        """Return the text of the question."""
         return " ".join([f"[{self.token}]", self.canary, *self.wishes])
 
 
 def read_question(text: str) -> Question | None:
-    """Return the question in a text, or None where there is none."""
+    """Return the question in a text, or None."""
     found = _QUESTION.search(text)
     if found is None:
         return None
@@ -48,7 +48,7 @@ def read_question(text: str) -> Question | None:
 
 
 def make_answer(questions: Iterable[Question]) -> str:
-    """Return the answer to some questions; every paragraph of a long one carries the canary."""
+    """Return the answer to the questions; every paragraph of a long answer contains the canary."""
     asked = list(questions)
     canary, last = asked[-1].canary, asked[-1].token
     lines = [f"answering {' '.join(f'[{each.token}]' for each in asked)} {canary}"]
@@ -58,12 +58,12 @@ def make_answer(questions: Iterable[Question]) -> str:
 
 
 def ending(token: str) -> str:
-    """Return the last words of an answer, without which it is cut off."""
+    """Return the last words of an answer; an answer without them was cut off."""
     return f"that was all for [{token}]"
 
 
 def read_answer(text: str) -> list[str]:
-    """Return the tokens that an answer quotes; none where Keryx itself speaks."""
+    """Return the tokens that an answer quotes; none for a text of Keryx itself."""
     found = _ANSWER.match(text)
     return _TOKEN.findall(found[1]) if found else []
 

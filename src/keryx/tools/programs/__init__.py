@@ -1,1 +1,1 @@
-"""Programs of our own for work that may never end: each is a process that can be ended, and needs only Python."""
+"""Keryx's own programs for work that may never end: each runs as a process that can be ended, and needs only Python."""

@@ -1,6 +1,6 @@
 -- compatible: 1
--- The ground: everything the session layer keeps. Times are microseconds UTC, JSON is text, "since when" stands
--- instead of booleans. The search index is not here: it is disposable and has its own file.
+-- All tables of the session layer. Times are microseconds UTC, JSON is text, and a "since when" column replaces a
+-- boolean. The search index is disposable and has its own file.
 
 CREATE TABLE people (
     id INTEGER PRIMARY KEY,

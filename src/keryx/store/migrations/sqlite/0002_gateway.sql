@@ -1,7 +1,7 @@
 -- compatible: 2
--- The gateway: who is at work, what could not be read, and deliveries that are watched while they grow.
+-- The gateway: running processes, malformed updates, and deliveries with a live preview.
 
--- Every process that works on the store; its time is on the clock of the leases.
+-- Every process that works on the store; its times are lease times.
 CREATE TABLE nodes (
     holder TEXT PRIMARY KEY,
     kind TEXT NOT NULL CHECK (kind IN ('gateway', 'chat')),
@@ -13,7 +13,7 @@ CREATE TABLE nodes (
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Updates of platforms that could not be read, as they came.
+-- Updates from platforms that could not be parsed, unchanged.
 CREATE TABLE malformed (
     id INTEGER PRIMARY KEY,
     platform TEXT NOT NULL,
@@ -25,8 +25,8 @@ CREATE TABLE malformed (
 ) STRICT;
 CREATE UNIQUE INDEX malformed_by_ref ON malformed (platform, account, ref);
 
--- Since when it is only a preview of what its turn will say: shown and changed, but not yet to be sent.
+-- Since when the delivery is only a preview of its turn's text: shown and edited, but not yet to be sent.
 ALTER TABLE outbox ADD COLUMN held_at INTEGER;
--- How many of its pieces are sent; the same parts always give the same pieces.
+-- The number of sent pieces; the same parts always give the same pieces.
 ALTER TABLE outbox ADD COLUMN sent_pieces INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX outbox_held ON outbox (session_id) WHERE held_at IS NOT NULL;

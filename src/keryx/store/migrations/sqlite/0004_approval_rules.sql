@@ -1,6 +1,6 @@
 -- compatible: 2
--- Lasting answers to approvals: a person's yes for every use of a tool that a pattern covers, in a session or everywhere.
--- A purge takes along by itself what refers to its rows, so that older code, which knows nothing of them, can purge.
+-- Standing approvals: a person allows every use of a tool that a pattern covers, in a session or everywhere.
+-- Deleting a row cascades to the rows that refer to it, so that older code, which does not know them, can purge.
 CREATE TABLE approval_rules (
     id INTEGER PRIMARY KEY,
     person_id INTEGER NOT NULL REFERENCES people (id),
@@ -16,8 +16,8 @@ WHERE dropped_at IS NULL;
 CREATE INDEX approval_rules_by_session ON approval_rules (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX approval_rules_by_approval ON approval_rules (approval_id) WHERE approval_id IS NOT NULL;
 
--- What a lasting yes would cover; nothing where the question can be answered only for once.
+-- What a standing approval would cover; NULL if the question can be answered only once.
 ALTER TABLE approvals ADD COLUMN covers TEXT;
--- By which lasting yes it was decided without asking.
+-- The standing approval that decided without a question.
 ALTER TABLE approvals ADD COLUMN rule_id INTEGER REFERENCES approval_rules (id) ON DELETE SET NULL;
 CREATE INDEX approvals_by_rule ON approvals (rule_id) WHERE rule_id IS NOT NULL;

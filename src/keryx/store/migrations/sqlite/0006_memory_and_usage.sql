@@ -1,13 +1,13 @@
 -- compatible: 2
--- Memory: who said a note, what it replaces, and what was changed, so that every change can be taken back.
--- Usage: what models thought is counted, also by day.
+-- Memory: the author of a note, the note it replaces, and every change, so that a change can be undone.
+-- Usage: thinking tokens are counted, also by day.
 
 ALTER TABLE messages ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN thinking_tokens INTEGER NOT NULL DEFAULT 0;
--- What was used on a day, without reading what was said on all others.
+-- The usage of a day, without reading the messages of other days.
 CREATE INDEX messages_by_use ON messages (created_at) WHERE input_tokens > 0 OR output_tokens > 0;
 
--- What the turn used for answers that are in no transcript: to Keryx's own questions.
+-- The turn's usage for answers to Keryx's own questions, which are in no transcript.
 ALTER TABLE turns ADD COLUMN input_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN output_tokens INTEGER NOT NULL DEFAULT 0;
@@ -17,7 +17,7 @@ CREATE INDEX turns_by_use ON turns (begun_at) WHERE input_tokens > 0 OR output_t
 
 ALTER TABLE memories ADD COLUMN author_id INTEGER REFERENCES people (id);
 ALTER TABLE memories ADD COLUMN replaces_id INTEGER REFERENCES memories (id);
--- The same for notes that say the same; one of them is kept at a time.
+-- Equal for notes with the same text; only one of them is kept at a time.
 ALTER TABLE memories ADD COLUMN fingerprint TEXT;
 CREATE UNIQUE INDEX memories_by_fingerprint ON memories (audience_id, fingerprint) WHERE forgotten_at IS NULL;
 

@@ -1,6 +1,6 @@
 -- compatible: 2
--- Messages that no summary may stand for, each pinned in one session by a person.
--- A purge takes them along by itself, so that older code, which knows nothing of them, can purge.
+-- Messages that no summary may cover, each pinned by a person in one session.
+-- A purge cascades to these rows, so that older code, which does not know them, can purge.
 CREATE TABLE pinned_messages (
     session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     seq INTEGER NOT NULL,

@@ -1,0 +1,1 @@
+"""The ACP agent: a program that speaks the Agent Client Protocol."""

@@ -1,0 +1,124 @@
+"""The built-in guide answers while no model is set up.
+
+The guide is deterministic. It says that it is not a model and how to set one up. It answers questions about Keryx's own
+state with the same tools that a model would call, so that calls, streaming and approvals can be tried without a key.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
+from keryx.agents.model.compaction import Compactor, compaction_notice
+from keryx.core.context.rules.compaction import WINDOW_TOKENS
+from keryx.core.conversations.rules.message import (
+    Message,
+    NewMessage,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    text_of,
+)
+from keryx.core.values.json_value import JsonValue
+
+SETUP: Final = (
+    "No model answers here: I am only Keryx's built-in guide. To set one up, run `keryx config set model "
+    "provider:name` (openai:…, anthropic:…, google:…, ollama:… and others), put the provider's own key, such as "
+    "OPENAI_API_KEY, into the environment or the profile's .env, and start Keryx again."
+)
+ABILITIES: Final = (
+    "Meanwhile everything else works: this conversation is kept, /search finds it again, /help lists the commands. "
+    "Ask me about your sessions, schedules, processes or platforms, tell me to search for something, or to remember "
+    "something (I will ask you first)."
+)
+SILENT_PURPOSES: Final = ("flush", "title")
+
+_Intent = tuple[str, dict[str, JsonValue], str]
+"""A tool, its arguments, and the text before the call."""
+
+_SEARCH: Final = re.compile(
+    r"(?:search(?: for)?|find|look for|what did (?:i|we|you) say about)\s+(?P<query>.+?)[?.!]*\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_REMEMBER: Final = re.compile(r"(?:please )?remember (?:that )?(?P<note>.+?)\s*", re.IGNORECASE | re.DOTALL)
+_LISTS: Final = (
+    (
+        re.compile(r"\b(?:sessions?|conversations?|chats?)\b", re.IGNORECASE),
+        "list_sessions",
+        "Your conversations:",
+    ),
+    (re.compile(r"\bschedul\w*", re.IGNORECASE), "list_schedules", "What is scheduled:"),
+    (re.compile(r"\bprocess(?:es)?\b", re.IGNORECASE), "list_processes", "What runs in the background:"),
+    (re.compile(r"\bplatforms?\b", re.IGNORECASE), "list_platforms", "What is connected:"),
+)
+
+
+class Guide:
+    """Answers without a model."""
+
+    async def run(self, brief: Brief, stage: Stage) -> Answer:
+        """Answer the last message; a call that already has a result is not repeated."""
+        if brief.purpose == "compress":
+            result = await Compactor(stage, window=WINDOW_TOKENS, ask_model=None).on_request(
+                brief.messages, focus=brief.focus
+            )
+            return Answer(message=None, notice=compaction_notice(result))
+        if brief.purpose in SILENT_PURPOSES:
+            return Answer(message=None, silent=True)
+        asked, results = _asked(brief.messages)
+        intent = _intent(asked)
+        if intent is not None and not results and intent[0] in {offer.name for offer in brief.tools}:
+            tool, arguments, lead = intent
+            await stage.say(lead)
+            call = ToolCallPart(call_id=f"guide-{brief.turn_id}", name=tool, arguments=arguments)
+            done = await stage.act(NewMessage(role="assistant", parts=(TextPart(text=lead), call)))
+            results = list(done.results)
+        text = "\n\n".join(_texts(results)) if results else f"{SETUP}\n\n{ABILITIES}"
+        for word in _words(text):
+            await stage.say(word)
+        return Answer(
+            message=NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason="stop")
+        )
+
+    async def close(self) -> None:
+        """Nothing is to be closed."""
+
+
+def _asked(messages: Sequence[HistoryItem]) -> tuple[str, list[ToolResultPart]]:
+    """Return the last messages of people, and the results of the calls since."""
+    asked: list[str] = []
+    results: list[ToolResultPart] = []
+    for message in reversed(messages):
+        if not isinstance(message, Message):
+            break
+        if message.role == "user":
+            asked.append(text_of(message.parts))
+        elif asked:
+            break
+        elif message.role == "tool":
+            results += [part for part in message.parts if isinstance(part, ToolResultPart)]
+    return "\n".join(reversed(asked)), results[::-1]
+
+
+def _intent(asked: str) -> _Intent | None:
+    text = asked.strip()
+    match = _REMEMBER.fullmatch(text)
+    if match is not None:
+        return "remember", {"note": match["note"]}, "I will ask whether I may keep that."
+    match = _SEARCH.fullmatch(text)
+    if match is not None:
+        return "search_history", {"query": match["query"]}, "I look for it."
+    for pattern, tool, lead in _LISTS:
+        if pattern.search(text):
+            return tool, {}, lead
+    return None
+
+
+def _texts(results: list[ToolResultPart]) -> Iterator[str]:
+    for result in results:
+        yield result.output if isinstance(result.output, str) else str(result.output)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the text in pieces, as a model writes it."""
+    yield from re.findall(r"\S+\s*", text)

@@ -1,0 +1,38 @@
+"""The model agent as a plug-in; where no model is chosen, the guide answers."""
+
+from typing import Final
+
+from keryx.agents.model.settings import MODEL, ON, ROWS
+from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
+from keryx.config import Answering, Configuration
+
+GUIDE: Final = "the built-in guide (no model is set up)"
+
+
+def _make(context: AgentContext) -> Answerer:
+    from keryx.agents.model.agent import ModelAgent
+    from keryx.agents.model.choice import access_of, model_choice
+    from keryx.agents.model.guide import Guide
+
+    choice = model_choice(context.configuration.values)
+    agent = ModelAgent(
+        choice,
+        access_of(context.configuration),
+        otherwise=Guide(),
+        clock=context.clock,
+        read_media=context.read_media,
+    )
+    who = Answering(default=choice.model or GUIDE, by_platform=choice.by_platform)
+    if choice.model or choice.by_platform:
+        return Answerer(agent=agent, who=who, warm_up=agent.warm_up)
+    return Answerer(agent=agent, who=who)
+
+
+def _unused(configuration: Configuration) -> str | None:
+    model = configuration.values.of(MODEL)
+    if model or any(configuration.values.by_choice(ON).values()):
+        return f"the model ({model or 'set for a platform'}) is not asked"
+    return None
+
+
+PLUGIN: Final = AgentPlugin(settings=ROWS, make=_make, unused=_unused)

@@ -1,0 +1,1 @@
+"""Calls of models through their providers' packages."""

@@ -1,0 +1,170 @@
+"""Call models of any provider with pydantic-ai's model layer. Importing this module loads providers' packages.
+
+One request gives one answer. The agent runs and records the steps, tools and retries; nothing is retried here.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, Final, cast
+
+from pydantic_ai import messages as wire
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings as WireSettings
+from pydantic_ai.tools import ToolDefinition
+
+from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelPrompt
+from keryx.agents.model.providers import failures
+from keryx.agents.model.providers.answer_message import answer_message
+from keryx.agents.model.providers.build_request import Framing, provider_messages
+from keryx.agents.model.providers.provider_setup import (
+    failure_hint,
+    make_model,
+    missing_setting,
+    provider_variables,
+)
+from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.turns.rules.tool_offer import ToolOffer
+
+CACHE: Final = {"anthropic_cache_instructions": True}
+"""The tools and instructions are the same in every conversation. Its prefix makes others ignore the setting."""
+
+
+class ProviderCaller:
+    """Calls models; the connections of each model are kept until ``close``."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._models: dict[str, Model] = {}
+        self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def ask(self, model: str, prompt: ModelPrompt, listener: AnswerListener) -> NewMessage:
+        """Return the answer, whose pieces the listener has received; raise ``CallFailed`` if there is none."""
+        used = await self._model(model)
+        relay = _EventRelay(listener)
+        try:
+            response = await self._stream(used, prompt, relay)
+        except (AgentRunError, UserError, TimeoutError) as error:
+            if failures.concerns_key(error) and self._has_no_key(model):
+                provider = model.partition(":")[0]
+                raise CallFailed(missing_setting(provider, "key")) from error
+            hint = await failure_hint(model, used, error)
+            raise failures.failure_of(error, model, heard=relay.has_text, hint=hint) from error
+        return answer_message(response, model, heard=relay.has_text, price=self._access.prices.get(model))
+
+    async def prepare(self, model: str) -> None:
+        """Load what the model needs; raise ``CallFailed`` if it cannot be called."""
+        await self._model(model)
+
+    async def window(self, model: str) -> int | None:
+        """Return the size of the model's context window in tokens, if the packages know it."""
+        try:
+            return (await self._model(model)).profile.get("context_window")
+        except CallFailed:
+            return None  # the call itself will report the failure
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._models.clear()
+        await self._open.aclose()
+
+    async def _stream(self, model: Model, prompt: ModelPrompt, relay: "_EventRelay") -> wire.ModelResponse:
+        parameters = ModelRequestParameters(function_tools=[_tool(offer) for offer in prompt.tools])
+        framing = Framing(
+            instructions=prompt.instructions,
+            context=prompt.context,
+            provider=model.system,
+            is_group=prompt.is_group,
+            request=prompt.request,
+            marks_cache=model.system == "anthropic",
+        )
+        messages = model.prepare_messages(
+            provider_messages(prompt.messages, framing, media=prompt.media), parameters
+        )
+        settings = _settings(prompt)
+        now = asyncio.get_running_loop().time
+        ends_at = now() + self._access.answer_seconds
+        async with (
+            asyncio.timeout(self._access.timeout_seconds) as patience,
+            model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream,
+            aclosing(cast("AsyncIterator[Any]", aiter(stream))) as events,  # type: ignore[type-var]
+        ):
+            async for event in events:
+                if now() > ends_at:
+                    raise failures.TooSlow
+                patience.reschedule(now() + self._access.timeout_seconds)
+                await relay.pass_on(event)
+            return stream.get()
+
+    async def _model(self, name: str) -> Model:
+        """Return the model of this name. It is loaded in a thread, because its package takes a second or more."""
+        async with self._opening:
+            if name not in self._models:
+                made = await asyncio.to_thread(make_model, name, self._access.variables)
+                await self._open.enter_async_context(made)
+                self._models[name] = made
+            return self._models[name]
+
+    def _has_no_key(self, name: str) -> bool:
+        """Return whether this is an owner's own server without a key; many of them need none."""
+        variables = provider_variables(name.partition(":")[0], self._access.variables)
+        return bool(variables["base_url"]) and not variables["api_key"]
+
+
+class _EventRelay:
+    """Passes the pieces of an answer on to a listener, and notes whether there were any."""
+
+    def __init__(self, listener: AnswerListener) -> None:
+        self._listener = listener
+        self.has_text = False
+
+    async def pass_on(self, event: object) -> None:
+        match event:
+            case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
+                await self._say(text)
+            case wire.PartStartEvent(part=wire.TextPart(content=text)):
+                await self._say(text)
+            case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=str(text))):
+                await self._think(text)
+            case wire.PartStartEvent(part=wire.ThinkingPart(content=text)):
+                await self._think(text)
+            case _:
+                return
+
+    async def _say(self, text: str) -> None:
+        if text:
+            self.has_text = True
+            await self._listener.say(text)
+
+    async def _think(self, text: str) -> None:
+        if text:
+            self.has_text = True
+            await self._listener.think(text)
+
+
+def _tool(offer: ToolOffer) -> ToolDefinition:
+    return ToolDefinition(
+        name=offer.name, description=offer.description, parameters_json_schema=dict(offer.parameters)
+    )
+
+
+def _settings(prompt: ModelPrompt) -> WireSettings:
+    wanted = prompt.settings
+    # The agent retries in view of the person; the provider's package must not retry by itself.
+    settings = cast(WireSettings, {"max_retries": 0, **CACHE})
+    if prompt.tools and not prompt.may_call:
+        settings["tool_choice"] = "none"
+    if wanted.temperature is not None:
+        settings["temperature"] = wanted.temperature
+    if wanted.tokens_max is not None:
+        settings["max_tokens"] = wanted.tokens_max
+    if wanted.reasoning_effort is not None:
+        settings["thinking"] = False if wanted.reasoning_effort == "none" else wanted.reasoning_effort
+    if wanted.extra:
+        settings["extra_body"] = wanted.extra
+    return settings

@@ -1,0 +1,114 @@
+"""Make a model of pydantic-ai by its name, with the owner's keys and addresses, and explain what is missing."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model, known_model_names
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from keryx.agents.model.contract import CallFailed
+from keryx.agents.model.providers import failures
+from keryx.core.values.model_name import PROVIDERS, nearest_names
+
+CHAT_OF: Final = {"openai": "openai-chat", "offline": "openai-chat"}
+"""``openai`` is the chat API, which every compatible server speaks; ``openai-responses`` is OpenAI's other API."""
+FAMILIES: Final = ("openai", "google", "azure")
+"""Their variables also apply to names that begin with theirs, such as ``openai-responses``."""
+LIST_SECONDS: Final = 5.0
+
+_FIELDS: Final = {"key": "api_key", "address": "base_url"}
+
+
+def make_model(name: str, variables: Mapping[str, str]) -> Model:
+    """Return the model ``provider:name``, or raise ``CallFailed``; this imports the provider's package."""
+    provider, colon, model = name.partition(":")
+    if not (provider and colon and model):
+        raise CallFailed(
+            f"{name!r} is not the name of a model; write it as provider:model, such as openai:gpt-5."
+        )
+    try:
+        return infer_model(
+            f"{CHAT_OF.get(provider, provider)}:{model}", lambda each: _make_provider(each, variables)
+        )
+    except ValueError as error:
+        raise CallFailed(
+            f"there is no provider {provider!r}. {nearest_names(provider, PROVIDERS)}"
+        ) from error
+    except ImportError as error:
+        raise CallFailed(
+            f"the package for {provider} is not installed; run: pip install 'pydantic-ai-slim[{provider}]'"
+        ) from error
+    except UserError as error:
+        missing = "address" if "_BASE_URL" in error.message else "key"
+        if not provider_variables(provider, variables)[_FIELDS[missing]]:
+            raise CallFailed(missing_setting(provider, missing)) from error
+        raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
+
+
+def _make_provider(name: str, variables: Mapping[str, str]) -> Provider[Any]:
+    kind = infer_provider_class(name)
+    takes = inspect.signature(kind.__init__).parameters
+    own = provider_variables(name, variables)
+    given = {field: value for field, value in own.items() if field in takes and value}
+    made = kind(**given)
+    if "base_url" in given or not (address := own["base_url"]):
+        return made
+    # Some providers have one fixed address, but their client accepts another, such as a company's own relay.
+    made.client.base_url = address
+    return made
+
+
+def provider_variables(provider: str, variables: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return the key and the address of a provider; its package looks for missing ones by itself."""
+    family = _family(provider)
+    key = variables.get(f"{family}_API_KEY")
+    if family == "GOOGLE":
+        key = key or variables.get("GEMINI_API_KEY")
+    return {"api_key": key, "base_url": variables.get(f"{family}_BASE_URL")}
+
+
+async def failure_hint(name: str, model: Model, error: Exception) -> str:
+    """Return what a person can do about a failure that concerns the key or the name of the model."""
+    provider, _, wanted = name.partition(":")
+    if failures.concerns_key(error):
+        return _setting_hint(provider, "key")
+    if failures.concerns_name(error):
+        return nearest_names(wanted, await _list_models(provider, model))
+    return ""
+
+
+def missing_setting(provider: str, missing: str) -> str:
+    """Return the error for a provider without its key or its address."""
+    return f"there is no {missing} for {provider}. {_setting_hint(provider, missing)}"
+
+
+def _setting_hint(provider: str, missing: str) -> str:
+    return f"Set {_family(provider)}_{_FIELDS[missing].upper()} in the environment or in the profile's .env."
+
+
+def _family(provider: str) -> str:
+    """Return the prefix of the provider's variables."""
+    first = provider.partition("-")[0]
+    return (first if first in FAMILIES else provider).upper().replace("-", "_")
+
+
+async def _list_models(provider: str, model: Model) -> list[str]:
+    """Return the models that the provider lists, or those known when Keryx was built."""
+    client: Any = getattr(model, "client", None)
+    try:
+        async with asyncio.timeout(LIST_SECONDS):
+            # Google's client has a separate attribute for its asynchronous calls.
+            listed = [_id(each) async for each in await getattr(client, "aio", client).models.list()]
+    except Exception:  # noqa: BLE001 - the list only helps to guess; the failure itself must be reported
+        listed = []
+    return listed or [
+        known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")
+    ]
+
+
+def _id(listed: Any) -> str:
+    """Return the name of a model in a provider's list."""
+    return str(getattr(listed, "id", None) or listed.name).removeprefix("models/")

@@ -1,0 +1,1 @@
+"""Where background processes run."""

@@ -1,0 +1,1 @@
+"""Background processes on this machine: one small detached supervisor each."""

@@ -1,0 +1,68 @@
+"""The settings that belong to no subject and no plug-in: the profile, its store and folders, and the log."""
+
+import re
+from typing import Any, Final, get_args
+
+from keryx.config import LogFormat, LogLevel, LogSettings
+from keryx.config.readers import Raw, one_of, optional, text, zone
+from keryx.config.setting import Setting
+from keryx.core.turns.rules.reset import ResetPolicy
+from keryx.errors import InvalidValue
+
+_LOG: Final = LogSettings()
+_STORE: Final = re.compile(r"(postgres|postgresql|sqlite)://")
+_PASSWORD: Final = re.compile(r"(?<=://)([^:/?#@]*):.*(?=@)|(?<=password=)[^&]*")
+
+
+def store_address(raw: Raw) -> str:
+    """Read the path or the address of a store."""
+    given = text(raw)
+    if "://" in given and not _STORE.match(given):
+        raise InvalidValue("this is no store; write a path, sqlite:///path or postgresql://host/name")
+    return given
+
+
+def without_password(address: str) -> str:
+    """Return an address of a store as it may be shown."""
+    return _PASSWORD.sub(lambda match: "***" if match[1] is None else f"{match[1]}:***", address)
+
+
+PROFILE = Setting(
+    name="profile",
+    read=text,
+    default="main",
+    place="environment",
+    help="The isolated identity: its own configuration, secrets, data and output.",
+)
+DATABASE: Setting[str | None] = Setting(
+    name="database",
+    read=optional(store_address),
+    default=None,
+    place="own",
+    is_path=True,
+    shown=without_password,
+    help="The store: a path, `sqlite:///path` or `postgresql://…`; else `keryx.db` in the data folder.",
+)
+TIMEZONE = Setting(
+    name="timezone", read=zone, default=ResetPolicy().zone, help="The IANA time zone of hours and dates."
+)
+WORKSPACE: Setting[str | None] = Setting(
+    name="workspace",
+    read=optional(text),
+    default=None,
+    is_path=True,
+    help="The folder that tools work in where a conversation names none; else where Keryx was started.",
+)
+LOG_LEVEL: Setting[LogLevel] = Setting(
+    name="log.level",
+    read=one_of(get_args(LogLevel)),
+    default=_LOG.level,
+    help="The least that is logged: `debug`, `info`, `warning` or `error`.",
+)
+LOG_FORMAT: Setting[LogFormat] = Setting(
+    name="log.format",
+    read=one_of(get_args(LogFormat)),
+    default=_LOG.format,
+    help="`text` for people or `json`, an object a line, for programs.",
+)
+ROWS: Final[tuple[Setting[Any], ...]] = (PROFILE, DATABASE, TIMEZONE, WORKSPACE, LOG_LEVEL, LOG_FORMAT)

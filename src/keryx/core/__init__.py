@@ -1,0 +1,1 @@
+"""The subjects: everything Keryx decides, stores and shows, one folder per subject."""

@@ -1,0 +1,1 @@
+"""State changes, one per file."""

@@ -1,0 +1,1 @@
+"""What a model reads: prompt, summaries, memory, token counts and prices."""

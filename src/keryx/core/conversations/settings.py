@@ -1,0 +1,64 @@
+"""The settings of conversations: what shares one, personalities, and titles."""
+
+from typing import Any, Final, get_args
+
+from keryx.config.readers import CONTROL, flag, one_of, optional, text
+from keryx.config.setting import Setting
+from keryx.config.values import Values
+from keryx.core.conversations.rules.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
+from keryx.core.conversations.rules.session_settings import Personality
+from keryx.errors import InvalidValue
+
+_SCOPE: Final = ScopeSettings()
+
+
+def personality_name(chosen: str) -> str:
+    """Return a name that ``/personality`` can be told in one word, or raise ``InvalidValue``."""
+    if chosen.split() != [chosen] or CONTROL.search(chosen):
+        raise InvalidValue(f"the personality's name {chosen!r} must be one word")
+    return chosen
+
+
+SCOPE_DM: Setting[DmScope] = Setting(
+    name="scope.dm",
+    read=one_of(get_args(DmScope)),
+    default=_SCOPE.dm,
+    help="What shares a conversation in direct messages: `chat`, `platform` or `person`.",
+)
+SCOPE_GROUP: Setting[GroupScope] = Setting(
+    name="scope.group",
+    read=one_of(get_args(GroupScope)),
+    default=_SCOPE.group,
+    help="What shares a conversation in groups: `chat`, or `user` for one each.",
+)
+SCOPE_THREAD: Setting[ThreadScope] = Setting(
+    name="scope.thread",
+    read=one_of(get_args(ThreadScope)),
+    default=_SCOPE.thread,
+    help="What shares a conversation in threads: `shared`, or `user` for one each.",
+)
+PERSONALITY: Setting[str | None] = Setting(
+    name="personalities.<name>",
+    read=optional(text),
+    default=None,
+    chosen=personality_name,
+    help="The text the agent gets where `/personality` chose this name.",
+)
+TITLES = Setting(
+    name="models.titles",
+    read=flag,
+    default=True,
+    help="Whether the model that answers is asked for a title after the first exchange; a person's own stays.",
+)
+ROWS: Final[tuple[Setting[Any], ...]] = (SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD, PERSONALITY, TITLES)
+
+
+def scope_settings(values: Values) -> ScopeSettings:
+    """Return what shares a conversation."""
+    return ScopeSettings(dm=values.of(SCOPE_DM), group=values.of(SCOPE_GROUP), thread=values.of(SCOPE_THREAD))
+
+
+def personalities(values: Values) -> dict[str, Personality]:
+    """Return what ``/personality`` may choose from, by name."""
+    texts = values.by_choice(PERSONALITY)
+    return {name: Personality(name=name, text=text) for name, text in texts.items() if text is not None}

@@ -1,0 +1,214 @@
+"""Sessions: who owns them, what they are called, where they stand, and their counters."""
+
+from typing import NamedTuple, TypedDict
+
+from keryx.clock import Micros
+from keryx.core.approvals.tables import approval_rules
+from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.conversations.rules.source import Source
+from keryx.core.turns.rules.lease import Lease
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text, source_from_json, to_json
+from keryx.store.database import ReadTx, Tx
+
+
+class SessionRecord(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: str
+    profile: str
+    owner_id: int
+    audience_id: int
+    state: str
+    platform: str
+    source_json: str
+    display_name: str | None
+    title: str | None
+    title_by: str | None
+    preview: str | None
+    project_id: int | None
+    workspace: str | None
+    model: str | None
+    model_settings: str | None
+    personality: str | None
+    started_at: Micros
+    last_active_at: Micros
+    closed_at: Micros | None
+    close_reason: str | None
+    pinned_at: Micros | None
+    archived_at: Micros | None
+    deleted_at: Micros | None
+    active_branch_no: int
+    last_branch_no: int
+    last_seq: int
+    feed_no: int
+    message_count: int
+    message_total: int
+    tool_call_count: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    thinking_tokens: int
+    cost_micros: int
+    reset_reason: str | None
+    flushed_seq: int
+
+    @property
+    def source(self) -> Source:
+        """Where the session was opened."""
+        return source_from_json(self.source_json)
+
+
+class LockedSession(NamedTuple):
+    """What a transaction must know of the session it changes."""
+
+    state: str
+    active_branch_no: int
+    last_branch_no: int
+    last_seq: int
+    message_count: int
+
+
+class MessagePlace(NamedTuple):
+    """Where an appended message stands."""
+
+    seq: int
+    feed_number: int
+    branch_no: int
+
+
+def add_session(
+    tx: Tx,
+    *,
+    id: str,  # noqa: A002 - named as the column
+    source: Source,
+    owner_id: int,
+    audience_id: int,
+    **fields: object,
+) -> None:
+    """Add an open session; ``fields`` are further columns, absent ones are empty."""
+    defaults: dict[str, object] = {
+        "profile": "main",
+        "display_name": None,
+        "title": None,
+        "title_by": None,
+        "project_id": None,
+        "workspace": None,
+        "model": None,
+        "model_settings": None,
+        "personality": None,
+        "started_at": tx.now,
+        "last_seq": 0,
+        "message_count": 0,
+        "reset_reason": None,
+    }
+    tx.run(
+        "sessions.add",
+        id=id,
+        platform=source.platform,
+        source=to_json(source.to_dict()),
+        owner_id=owner_id,
+        audience_id=audience_id,
+        **(defaults | fields),
+    )
+
+
+def find_session(tx: ReadTx, session_id: str) -> SessionRecord | None:
+    """Return a session, or None."""
+    row = tx.row("sessions.find", session_id=session_id)
+    return None if row is None else SessionRecord._make(row)
+
+
+def get_session(tx: ReadTx, session_id: str) -> SessionRecord:
+    """Return a session whoever asks: for the system's own work, never for what a person sees."""
+    session = find_session(tx, session_id)
+    if session is None:
+        raise NotFound(f"There is no session {session_id}.")
+    return session
+
+
+def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> SessionRecord:
+    """Return a session this person may see; one they may not see is not found."""
+    row = tx.row("sessions.find_visible", session_id=session_id, person_id=person_id)
+    if row is None:
+        raise NotFound(f"There is no session {session_id} that you may see.")
+    return SessionRecord._make(row)
+
+
+def lock_session(tx: Tx, session_id: str) -> LockedSession:
+    """Keep everybody else from changing the session until this transaction ends."""
+    row = tx.row("sessions.lock", session_id=session_id)
+    if row is None:
+        raise NotFound(f"There is no session {session_id}.")
+    return LockedSession._make(row)
+
+
+class Counts(TypedDict):
+    """What one message adds to the counters of its session, and to its names."""
+
+    tool_call_count: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    thinking_tokens: int
+    cost_micros: int
+    active_at: Micros
+    preview: str | None
+    title: str | None
+
+
+def take_place(
+    tx: Tx, session_id: str, counts: Counts, *, lease: Lease | None = None, person_id: int | None = None
+) -> MessagePlace | None:
+    """Count one more message and take its numbers, for the holder of the lease or, without one, for a person.
+
+    None if the lease is lost; for a person, if a turn runs or the person may not see the session.
+    """
+    row = tx.row(
+        "sessions.append",
+        session_id=session_id,
+        person_id=person_id,
+        holder=None if lease is None else lease.holder,
+        epoch=None if lease is None else lease.epoch,
+        **counts,
+    )
+    return None if row is None else MessagePlace._make(row)
+
+
+def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:
+    """Count what was used in a session for an answer that is in no transcript."""
+    tx.run(
+        "sessions.count_unsaid",
+        session_id=session_id,
+        input_tokens=answer.input_tokens,
+        cached_tokens=answer.cached_tokens,
+        output_tokens=answer.output_tokens,
+        thinking_tokens=answer.thinking_tokens,
+        cost_micros=answer.cost_micros,
+    )
+
+
+def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:
+    """Close an open session, and end what was allowed for it; say whether it was open."""
+    if tx.run("sessions.close", session_id=session_id, reason=reason) != 1:
+        return False
+    approval_rules.drop_of_session(tx, session_id)
+    return True
+
+
+def reopen_session(tx: Tx, session_id: str) -> bool:
+    """Open a closed session again; say whether it was closed."""
+    return tx.run("sessions.reopen", session_id=session_id) == 1
+
+
+def take_reset_reason(tx: Tx, session_id: str) -> None:
+    """Note that the agent has been told why this session began."""
+    tx.run("sessions.take_reset_reason", session_id=session_id)
+
+
+def set_display_name(tx: Tx, session_id: str, display_name: str) -> bool:
+    """Note what the platform calls the chat now; say whether that is new."""
+    changed = tx.run(
+        "sessions.set_display_name", session_id=session_id, display_name=clean_text(display_name)
+    )
+    return changed == 1

@@ -1,0 +1,97 @@
+-- name: sessions.add
+-- A new session, open, with its first branch.
+INSERT INTO sessions (
+    id, profile, owner_id, audience_id, state, platform, source, display_name, title, title_by, project_id, workspace,
+    model, model_settings, personality, started_at, last_active_at, active_branch_no, last_branch_no, last_seq,
+    message_count, reset_reason
+)
+VALUES (
+    :id, :profile, :owner_id, :audience_id, 'open', :platform, :source, :display_name, :title, :title_by, :project_id,
+    :workspace, :model, :model_settings, :personality, :started_at, :started_at, 0, 0, :last_seq, :message_count,
+    :reset_reason
+)
+
+-- name: sessions.find
+-- One session with everything kept about it.
+SELECT
+    s.id, s.profile, s.owner_id, s.audience_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by,
+    s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
+    s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
+    s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
+    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+FROM sessions s
+WHERE s.id = :session_id
+
+-- name: sessions.find_visible
+-- One session, if this person belongs to its audience.
+SELECT
+    s.id, s.profile, s.owner_id, s.audience_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by,
+    s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
+    s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
+    s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
+    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+FROM sessions s
+JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
+WHERE s.id = :session_id
+
+-- name: sessions.lock
+-- Nobody else changes the session until this transaction ends; its row.
+UPDATE sessions SET feed_no = feed_no WHERE id = :session_id
+RETURNING state, active_branch_no, last_branch_no, last_seq, message_count
+
+-- name: sessions.append
+-- Counts one more message and takes its numbers: for the turn that holds the session, with its lease; without a holder,
+-- for a person who may see the session while no turn runs in it.
+UPDATE sessions SET
+    last_seq = last_seq + 1,
+    feed_no = feed_no + 1,
+    message_count = message_count + 1,
+    message_total = message_total + 1,
+    tool_call_count = tool_call_count + :tool_call_count,
+    input_tokens = input_tokens + :input_tokens,
+    cached_tokens = cached_tokens + :cached_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
+    cost_micros = cost_micros + :cost_micros,
+    last_active_at = CASE WHEN :active_at > last_active_at THEN :active_at ELSE last_active_at END,
+    preview = COALESCE(CAST(:preview AS TEXT), preview),
+    title_by = CASE WHEN title IS NULL AND CAST(:title AS TEXT) IS NOT NULL THEN 'text' ELSE title_by END,
+    title = COALESCE(title, CAST(:title AS TEXT))
+WHERE id = :session_id
+  AND CASE
+      WHEN CAST(:holder AS TEXT) IS NULL THEN (lease_expires_at <= :lease_now OR lease_boot_id <> :boot_id)
+          AND EXISTS (SELECT 1 FROM audience_members m
+                      WHERE m.person_id = :person_id AND m.audience_id = sessions.audience_id)
+      ELSE lease_holder = :holder AND lease_epoch = :epoch
+          AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
+  END
+RETURNING last_seq, feed_no, active_branch_no
+
+-- name: sessions.close
+-- The session is over, for this reason; the first reason stays.
+UPDATE sessions SET state = 'closed', closed_at = :now, close_reason = :reason
+WHERE id = :session_id AND state = 'open'
+
+-- name: sessions.reopen
+-- The session goes on.
+UPDATE sessions SET state = 'open', closed_at = NULL, close_reason = NULL
+WHERE id = :session_id AND state = 'closed'
+
+-- name: sessions.take_reset_reason
+-- Why this session began, the one time the agent is told.
+UPDATE sessions SET reset_reason = NULL WHERE id = :session_id AND reset_reason IS NOT NULL
+
+-- name: sessions.set_display_name
+-- What the platform calls the chat now.
+UPDATE sessions SET display_name = :display_name
+WHERE id = :session_id AND (display_name IS NULL OR display_name <> :display_name)
+
+-- name: sessions.count_unsaid
+-- What was used in the session for an answer that is in no transcript.
+UPDATE sessions SET
+    input_tokens = input_tokens + :input_tokens,
+    cached_tokens = cached_tokens + :cached_tokens,
+    output_tokens = output_tokens + :output_tokens,
+    thinking_tokens = thinking_tokens + :thinking_tokens,
+    cost_micros = cost_micros + :cost_micros
+WHERE id = :session_id

@@ -1,0 +1,77 @@
+"""Append one message: its place, its row, the session's counters and the fact in the feed, or nothing of it.
+
+The cost does not depend on how much was said before.
+"""
+
+from keryx.clock import Micros
+from keryx.core.conversations.rules.message import NewMessage, preview_of, tool_call_count
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.title import title_from
+from keryx.core.conversations.tables import feed, messages, sessions
+from keryx.core.turns.rules.lease import TurnLease
+from keryx.core.turns.tables import leases
+from keryx.errors import SessionBusy
+from keryx.store.codec import clean_text
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where the message stands."""
+
+    seq: int
+    message_id: int
+
+
+def append_message(tx: Tx, session_id: SessionId, message: NewMessage, *, person_id: int) -> Appended:
+    """Append for a person who may see the session; raises ``SessionBusy`` while somebody's turn runs in it."""
+    counts = _counts(message, active_at=_activity(tx, message))
+    place = sessions.take_place(tx, session_id, counts, person_id=person_id)
+    if place is None:
+        sessions.get_visible(tx, session_id, person_id=person_id)
+        raise SessionBusy(
+            f"A turn is running in session {session_id}. Wait until it is done, or send the message to the inbox."
+        )
+    return _store(tx, session_id, place, message, turn_id=None)
+
+
+def append_held(tx: Tx, held: TurnLease, message: NewMessage, *, is_activity: bool = True) -> Appended:
+    """Append for the turn that holds the session; raises ``LeaseLost`` for a late holder."""
+    counts = _counts(message, active_at=_activity(tx, message) if is_activity else 0)
+    place = sessions.take_place(tx, held.session_id, counts, lease=held.lease)
+    if place is None:
+        raise leases.lost(held.lease)
+    return _store(tx, held.session_id, place, message, turn_id=held.turn_id)
+
+
+def _store(
+    tx: Tx, session_id: str, place: sessions.MessagePlace, message: NewMessage, *, turn_id: int | None
+) -> Appended:
+    message_id = messages.add_message(
+        tx, session_id=session_id, place=place, message=message, turn_id=turn_id
+    )
+    feed.add_numbered(tx, session_id, place.feed_number, "message", subject=message_id)
+    return Appended(seq=place.seq, message_id=message_id)
+
+
+def _activity(tx: Tx, message: NewMessage) -> Micros:
+    """When the message counts as activity: people's and the agent's do, tools' and the system's do not."""
+    if message.role not in ("user", "assistant"):
+        return 0
+    return tx.now if message.created_at is None else message.created_at
+
+
+def _counts(message: NewMessage, *, active_at: Micros) -> sessions.Counts:
+    speaks = message.role in ("user", "assistant")
+    return {
+        "tool_call_count": tool_call_count(message.parts),
+        "input_tokens": message.input_tokens,
+        "cached_tokens": message.cached_tokens,
+        "output_tokens": message.output_tokens,
+        "thinking_tokens": message.thinking_tokens,
+        "cost_micros": message.cost_micros,
+        "active_at": active_at,
+        "preview": (clean_text(preview_of(message.parts)) or None) if speaks else None,
+        "title": clean_text(title_from(message.parts)) if message.role == "user" else None,
+    }

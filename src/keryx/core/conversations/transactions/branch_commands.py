@@ -1,0 +1,74 @@
+"""``/undo``, ``/redo``, ``/retry``: other branches of a transcript."""
+
+import re
+from typing import Final
+
+from keryx.core.conversations.transactions.branch_session import (
+    NothingToRedo,
+    NothingToRetry,
+    NothingToUndo,
+    Rerun,
+    redo,
+    retry,
+    undo,
+)
+from keryx.core.conversations.transactions.command_context import (
+    CommandContext,
+    CommandOutcome,
+    decline,
+    messages,
+    say,
+)
+from keryx.errors import InvalidValue
+from keryx.store.database import Tx
+
+UNDO_MAX: Final = 100
+
+
+def parse_turns(arguments: str) -> int:
+    """Return how many turns ``/undo`` takes back. Raises ``InvalidValue`` unless that is a number from 1 to 100."""
+    if not arguments:
+        return 1
+    if not re.fullmatch(r"[0-9]{1,3}", arguments) or not 1 <= int(arguments) <= UNDO_MAX:
+        raise InvalidValue(
+            f"/undo {arguments[:40]}: give a number of turns from 1 to {UNDO_MAX}, like /undo 2"
+        )
+    return int(arguments)
+
+
+def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Take back the last turn, or several."""
+    turns = parse_turns(arguments)
+    outcome = undo(tx, context.session_id, actor=context.actor, turns=turns)
+    if isinstance(outcome, NothingToUndo):
+        return decline(context, _too_few(outcome.turns))
+    what = "the last turn" if turns == 1 else f"the last {turns} turns"
+    left = f"{messages(outcome.message_count)} {'is' if outcome.message_count == 1 else 'are'} left"
+    return say(context, f"Took back {what}; {left}. /redo brings it back.")
+
+
+def _too_few(turns: int) -> str:
+    match turns:
+        case 0:
+            return "There is nothing here to take back."
+        case 1:
+            return "There is only one turn to take back: write /undo."
+        case _:
+            return f"There are only {turns} turns to take back: write /undo {turns} for all of them."
+
+
+def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Go back to what was undone."""
+    outcome = redo(tx, context.session_id, actor=context.actor)
+    if isinstance(outcome, NothingToRedo):
+        return decline(context, "Nothing was taken back here.")
+    return say(context, f"Back again: {messages(outcome.message_count)}.")
+
+
+def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Have the last message answered again; the answer itself is the reply."""
+    rerun = Rerun(ids=context.ids, source=context.source)
+    outcome = retry(tx, context.session_id, actor=context.actor, rerun=rerun)
+    if isinstance(outcome, NothingToRetry):
+        return decline(context, "There is nothing to answer again.")
+    return CommandOutcome(session_id=context.session_id, queued=outcome.inbox_id)

@@ -1,0 +1,210 @@
+"""What people set on a session: its name, its place in the lists, its tags, model and personality, and drafts.
+
+None of it is activity: ``last_active_at`` never moves here. Whatever is taken away can be brought back; only
+``purge_session`` deletes.
+"""
+
+from collections.abc import Callable
+
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_settings import ModelSettings, Personality
+from keryx.core.conversations.rules.title import TitleBy, clean_title, may_retitle
+from keryx.core.conversations.tables import (
+    drafts,
+    feed,
+    projects,
+    session_changes,
+    session_keys,
+    sessions,
+    tags,
+)
+from keryx.core.conversations.transactions.session_guard import Actor, lock_idle, require_owner
+from keryx.core.schedules import tables as schedules
+from keryx.core.turns.tables import inbox
+from keryx.errors import InvalidValue
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+TAG_LENGTH_MAX = 64
+DELETED_NOTE = "the conversation was deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """The draft is stored; the next save follows this revision."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """Another surface saved meanwhile; nothing was stored, and this is what it saved."""
+
+    current: drafts.Draft
+
+
+def rename(
+    tx: Tx, session_id: SessionId, title: str | None, *, person_id: int, by: TitleBy = "person"
+) -> bool:
+    """Name a session, or take its name away; say whether anything changed.
+
+    A person's title stays unless a person changes it. Raises ``InvalidValue`` for a title without a character.
+    """
+    sessions.lock_session(tx, session_id)
+    session = sessions.get_visible(tx, session_id, person_id=person_id)
+    if not may_retitle(session.title_by, by):  # type: ignore[arg-type]  # The column holds nothing else.
+        return False
+    new = None if title is None else clean_title(title)
+    changed = session_changes.set_title(tx, session_id, title=new, by=None if new is None else by)
+    return _told(tx, session_id, changed=changed)
+
+
+def pin(tx: Tx, session_id: SessionId, *, person_id: int, pinned: bool = True) -> bool:
+    """Keep a session at the top of the lists, or no longer; say whether anything changed."""
+    return _set(tx, session_id, person_id, lambda: session_changes.set_pinned(tx, session_id, pinned=pinned))
+
+
+def archive(tx: Tx, session_id: SessionId, *, person_id: int, archived: bool = True) -> bool:
+    """Take a session out of the lists, or put it back; say whether anything changed."""
+    return _set(
+        tx, session_id, person_id, lambda: session_changes.set_archived(tx, session_id, archived=archived)
+    )
+
+
+def delete(tx: Tx, session_id: SessionId, *, actor: Actor) -> bool:
+    """Put a session into the bin, off every surface; say whether it was not there yet.
+
+    What still waits in it is cancelled. Raises ``SessionBusy`` while a turn lives in it.
+    """
+    session = lock_idle(tx, session_id, actor=actor)
+    require_owner(tx, session, person_id=actor.person_id)
+    return move_to_bin(tx, session_id)
+
+
+def move_to_bin(tx: Tx, session_id: SessionId) -> bool:
+    """Do what ``delete`` does to a session that is locked and idle, whoever asks."""
+    if not session_changes.set_deleted(tx, session_id, deleted=True):
+        return False
+    for item in inbox.list_ready(tx, session_id):
+        inbox.finish(tx, item.id, fate="cancelled", note=DELETED_NOTE)
+        schedules.end_fire_of_inbox(tx, item.id, state="failed", note=DELETED_NOTE)
+        feed.add_event(tx, session_id, "inbox", item.id)
+    session_keys.remove_keys(tx, session_id)
+    if sessions.close_session(tx, session_id, reason="deleted"):
+        feed.add_event(tx, session_id, "session.closed")
+    return _told(tx, session_id, changed=True)
+
+
+def restore(tx: Tx, session_id: SessionId, *, person_id: int) -> bool:
+    """Take a session out of the bin, open again if it was open; say whether it was there.
+
+    Surfaces come back to it by ``/resume``: others may have begun anew meanwhile.
+    """
+    sessions.lock_session(tx, session_id)
+    session = sessions.get_visible(tx, session_id, person_id=person_id)
+    require_owner(tx, session, person_id=person_id)
+    if not session_changes.set_deleted(tx, session_id, deleted=False):
+        return False
+    if session.close_reason == "deleted" and sessions.reopen_session(tx, session_id):
+        feed.add_event(tx, session_id, "session.opened")
+    return _told(tx, session_id, changed=True)
+
+
+def close(tx: Tx, session_id: SessionId, *, person_id: int, reason: str) -> bool:
+    """Close a session and take it off every surface; say whether it was open."""
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    if not sessions.close_session(tx, session_id, reason=reason):
+        return False
+    session_keys.remove_keys(tx, session_id)
+    feed.add_event(tx, session_id, "session.closed")
+    return True
+
+
+def tag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
+    """Put a tag on a session; say whether that is new. Raises ``InvalidValue`` for an empty or overlong one."""
+    word = clean_tag(text)
+    return _set(tx, session_id, person_id, lambda: tags.add_tag(tx, session_id, word))
+
+
+def untag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
+    """Take a tag off a session; say whether it was there."""
+    word = clean_tag(text)
+    return _set(tx, session_id, person_id, lambda: tags.remove_tag(tx, session_id, word))
+
+
+def clean_tag(text: str) -> str:
+    """Return a tag as it is stored: one line, lower case, without its ``#``; raises ``InvalidValue``."""
+    word = " ".join(text.split()).removeprefix("#").strip().casefold()
+    if not 1 <= len(word) <= TAG_LENGTH_MAX:
+        raise InvalidValue(f"tag {text[:80]!r}: give 1 to {TAG_LENGTH_MAX} characters")
+    return word
+
+
+def set_project(tx: Tx, session_id: SessionId, project_id: int | None, *, person_id: int) -> bool:
+    """Put a session into a project of the person's own, or into none; say whether anything changed."""
+    if project_id is not None:
+        projects.get_project(tx, project_id, owner_id=person_id)
+    return _set(tx, session_id, person_id, lambda: session_changes.set_project(tx, session_id, project_id))
+
+
+def set_workspace(tx: Tx, session_id: SessionId, workspace: str | None, *, person_id: int) -> bool:
+    """Set the directory in which the session's turns and processes run; say whether anything changed."""
+    return _set(tx, session_id, person_id, lambda: session_changes.set_workspace(tx, session_id, workspace))
+
+
+def set_model(tx: Tx, session_id: SessionId, model: str | None, *, person_id: int) -> bool:
+    """Set the model that answers in the session, None for the configured one; say whether anything changed."""
+    name = ModelSettings(model=model).model
+    return _set(tx, session_id, person_id, lambda: session_changes.set_model(tx, session_id, name))
+
+
+def set_model_settings(
+    tx: Tx, session_id: SessionId, settings: ModelSettings | None, *, person_id: int
+) -> bool:
+    """Set how the model is asked in the session, None for as configured; say whether anything changed."""
+    return _set(
+        tx, session_id, person_id, lambda: session_changes.set_model_settings(tx, session_id, settings)
+    )
+
+
+def set_personality(
+    tx: Tx, session_id: SessionId, personality: Personality | None, *, person_id: int
+) -> bool:
+    """Set how the agent speaks in the session, None for as configured; say whether anything changed."""
+    return _set(
+        tx, session_id, person_id, lambda: session_changes.set_personality(tx, session_id, personality)
+    )
+
+
+def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> bool:
+    """Note that the person has read up to a message; say whether that is further than before."""
+    session = sessions.get_visible(tx, session_id, person_id=person_id)
+    if not 0 <= seq <= session.last_seq:
+        raise InvalidValue(f"read mark {seq}: the last message of session {session_id} is {session.last_seq}")
+    marked = drafts.mark_read(tx, person_id=person_id, session_id=session_id, seq=seq)
+    if marked:
+        feed.add_personal_event(tx, person_id, "read", seq)
+    return marked
+
+
+def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revision: int) -> Saved | Stale:
+    """Store what the person is writing, if ``revision`` (0: none yet) is the last one stored."""
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    saved = drafts.save_draft(tx, person_id=person_id, session_id=session_id, text=text, revision=revision)
+    if saved is None:
+        current = drafts.find_draft(tx, person_id=person_id, session_id=session_id)
+        assert current is not None
+        return Stale(current=current)
+    feed.add_personal_event(tx, person_id, "draft", saved)
+    return Saved(revision=saved)
+
+
+def _set(tx: Tx, session_id: SessionId, person_id: int, change: Callable[[], bool]) -> bool:
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    return _told(tx, session_id, changed=change())
+
+
+def _told(tx: Tx, session_id: SessionId, *, changed: bool) -> bool:
+    if changed:
+        feed.add_event(tx, session_id, "session.changed")
+    return changed

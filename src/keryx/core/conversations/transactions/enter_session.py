@@ -1,0 +1,107 @@
+"""Find the current session of a source: resolve its key, and start a new session if a reset is due.
+
+A reset is judged by the activity before the message that is accepted, and only while nothing of the session is
+running or waiting.
+"""
+
+from dataclasses import replace
+
+from keryx.config import Settings
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.session_key import SessionKey
+from keryx.core.conversations.rules.source import Source
+from keryx.core.conversations.tables import branches, feed, session_keys, sessions
+from keryx.core.conversations.transactions.open_session import InheritedSettings, handed_by, open_session
+from keryx.core.conversations.views.current_session import Listener, find_current
+from keryx.core.deliveries.transactions.queue_delivery import queue_reply
+from keryx.core.people.rules.access import audience_of
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import people
+from keryx.core.turns.rules.reset import ResetPolicy, ResetReason, reset_notice
+from keryx.core.turns.views.reset_due import reset_due
+from keryx.ids import Ids
+from keryx.store.database import RaceLost, Tx
+from keryx.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnteredSession:
+    """The session a message belongs to."""
+
+    session_id: SessionId
+    key: SessionKey
+    opened: bool
+    reset: ResetReason | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Incoming:
+    """A source whose ids are resolved, the person who speaks, and the settings that apply."""
+
+    source: Source
+    person: Person
+    settings: Settings
+    ids: Ids
+
+    @property
+    def policy(self) -> ResetPolicy:
+        """When a session at this source starts over."""
+        return self.settings.reset.resolve(self.source.platform, self.source.chat_type)
+
+
+def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings, ids: Ids) -> EnteredSession:
+    """Return the current session of a source, locked. Open one if there is none, or if a reset is due.
+
+    After a reset, both the person and the agent are told once.
+    """
+    incoming = _Incoming(source=source, person=person, settings=settings, ids=ids)
+    audience_id = people.ensure_audience(tx, audience_of(source, person.id))
+    people.join_audience(tx, person_id=person.id, audience_id=audience_id)
+    listener = Listener(person_id=person.id, audience_id=audience_id)
+    key, current = find_current(tx, source, listener=listener, settings=settings)
+    if current is None:
+        handed = InheritedSettings(profile=incoming.settings.profile)
+        session_id = open_session(tx, incoming.ids, source=source, owner=person, key=key, handed=handed)
+        return EnteredSession(session_id=session_id, key=key, opened=True, reset=None)
+    session_id = SessionId(current.session_id)
+    sessions.lock_session(tx, session_id)
+    pointed = session_keys.find_key(tx, key)
+    if pointed is None or pointed.session_id != session_id:
+        raise RaceLost  # while we waited for the session, the key was pointed elsewhere
+    session = sessions.get_session(tx, session_id)
+    reason = reset_due(tx, session, policy=incoming.policy)
+    if reason is not None or session.state == "closed":
+        return _start_over(tx, incoming, session, key=key, reason=reason)
+    if source.chat_name and sessions.set_display_name(tx, session_id, source.chat_name):
+        feed.add_event(tx, session_id, "session.changed")
+    return EnteredSession(session_id=session_id, key=key, opened=False, reset=None)
+
+
+def _start_over(
+    tx: Tx, incoming: _Incoming, old: sessions.SessionRecord, *, key: SessionKey, reason: ResetReason | None
+) -> EnteredSession:
+    """Open the next session of all the old one's surfaces; after a reset, both sides are told, once."""
+    source = incoming.source
+    notice = None if reason is None else reset_notice(incoming.policy, reason)
+    handed = replace(
+        handed_by(old),
+        audience_id=old.audience_id,
+        display_name=old.display_name,
+        reset_reason=None if notice is None else notice.agent,
+    )
+    owner = people.get_person(tx, old.owner_id)
+    session_id = open_session(tx, incoming.ids, source=old.source, owner=owner, handed=handed)
+    for surface in session_keys.list_keys(tx, old.id):
+        session_keys.point_key(
+            tx,
+            SessionKey(surface.key),
+            session_id=session_id,
+            source=surface.source,
+            audience_id=surface.audience_id,
+        )
+    if sessions.close_session(tx, old.id, reason="reset"):
+        feed.add_event(tx, old.id, "session.closed")
+    if notice is not None:
+        branches.add_link(tx, kind="reset", from_session_id=old.id, to_session_id=session_id)
+        queue_reply(tx, source, notice.user, session_id=session_id, ids=incoming.ids)
+    return EnteredSession(session_id=session_id, key=key, opened=True, reset=reason)

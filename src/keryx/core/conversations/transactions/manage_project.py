@@ -1,0 +1,78 @@
+"""Make, change and put away projects, each of one person.
+
+A project that is put away keeps its sessions and its name.
+"""
+
+from keryx.core.conversations.tables import feed, projects
+from keryx.core.conversations.tables.projects import Project
+from keryx.core.people.tables import access
+from keryx.errors import InvalidValue
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+NAME_LENGTH_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSaved:
+    """The project as it stands now."""
+
+    project: Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectNameTaken:
+    """Another project of this person is called so; nothing changed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectPlan:
+    """What a person says of a project; new sessions in it start in its workspace."""
+
+    name: str
+    colour: str | None = None
+    workspace: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name != " ".join(self.name.split()) or not 1 <= len(self.name) <= NAME_LENGTH_MAX:
+            raise InvalidValue(
+                f"project name {self.name[:80]!r}: give 1 to {NAME_LENGTH_MAX} characters on one line"
+            )
+
+
+def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> ProjectSaved | ProjectNameTaken:
+    """Make a project of this person."""
+    project_id = projects.add_project(
+        tx, owner_id=person_id, name=plan.name, colour=plan.colour, workspace=plan.workspace
+    )
+    if project_id is None:
+        return ProjectNameTaken(name=plan.name)
+    return _saved(tx, project_id, person_id)
+
+
+def change_project(
+    tx: Tx, project_id: int, plan: ProjectPlan, *, person_id: int
+) -> ProjectSaved | ProjectNameTaken:
+    """Give a project another name, colour or workspace."""
+    # Two changes of one person's projects are judged one after the other, or both could take a name.
+    access.lock_person(tx, person_id)
+    project = projects.get_project(tx, project_id, owner_id=person_id)
+    changed = project._replace(name=plan.name, colour=plan.colour, workspace=plan.workspace)
+    if not projects.change_project(tx, changed):
+        return ProjectNameTaken(name=plan.name)
+    return _saved(tx, project_id, person_id)
+
+
+def archive_project(tx: Tx, project_id: int, *, person_id: int, archived: bool = True) -> ProjectSaved:
+    """Put a project away, or take it out again."""
+    project = projects.get_project(tx, project_id, owner_id=person_id)
+    if not projects.set_archived(tx, project_id, archived=archived):
+        return ProjectSaved(project=project)
+    return _saved(tx, project_id, person_id)
+
+
+def _saved(tx: Tx, project_id: int, person_id: int) -> ProjectSaved:
+    feed.add_personal_event(tx, person_id, "project", project_id)
+    return ProjectSaved(project=projects.get_project(tx, project_id, owner_id=person_id))

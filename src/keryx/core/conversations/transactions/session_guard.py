@@ -1,0 +1,56 @@
+"""Guard a session whose shape is about to change: refuse while a turn lives in it.
+
+A turn that waits for a person's answer counts too: it continues where it stopped, on the branch it began on. The guard
+only refuses. Turns that must give way first are ended by the function that the caller passes in.
+"""
+
+from collections.abc import Callable
+
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.tables import sessions
+from keryx.core.people.tables import people
+from keryx.core.turns.tables import leases, turns
+from keryx.errors import NotAllowed, SessionBusy
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+GiveWay = Callable[[Tx, SessionId], bool]
+"""End a turn of Keryx's own in a locked session, if one is live there. Return whether there was one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """The person who changes a session, and how a turn of Keryx's own gives way to them.
+
+    ``holder`` is the holder of the session's lease if the running turn itself makes the change.
+    """
+
+    person_id: int
+    give_way: GiveWay
+    holder: str | None = None
+
+
+def lock_idle(tx: Tx, session_id: str, *, actor: Actor) -> sessions.SessionRecord:
+    """Lock a session that the actor may see and return it. Raises ``SessionBusy`` while a turn lives in it."""
+    sessions.lock_session(tx, session_id)
+    session = sessions.get_visible(tx, session_id, person_id=actor.person_id)
+    require_idle(tx, session_id, give_way=actor.give_way, holder=actor.holder)
+    return session
+
+
+def require_idle(tx: Tx, session_id: str, *, give_way: GiveWay, holder: str | None = None) -> None:
+    """Raise ``SessionBusy`` while a turn of another holder lives in a locked session."""
+    live_holder = leases.find_live_holder(tx, session_id)
+    if live_holder is not None and live_holder == holder:
+        return
+    busy = live_holder is not None or turns.find_live_turn(tx, session_id) is not None
+    if busy and not give_way(tx, SessionId(session_id)):
+        raise SessionBusy(
+            f"A turn is running or waiting in session {session_id}. Let it end, or stop it with /stop, then try again."
+        )
+
+
+def require_owner(tx: Tx, session: sessions.SessionRecord, *, person_id: int) -> None:
+    """Raise ``NotAllowed`` unless the session, or everything, belongs to this person."""
+    if session.owner_id != person_id and people.get_person(tx, person_id).role != "owner":
+        raise NotAllowed(f"Session {session.id} belongs to somebody else: only its owner may delete it.")

@@ -1,0 +1,139 @@
+"""``/title``, ``/model``, ``/personality``, ``/project``, ``/sethome``, ``/platforms``: what is set."""
+
+from difflib import get_close_matches
+
+from keryx.core.conversations.rules.session_settings import decode_personality
+from keryx.core.conversations.tables import projects, sessions
+from keryx.core.conversations.transactions.change_session import (
+    rename,
+    set_model,
+    set_personality,
+    set_project,
+)
+from keryx.core.conversations.transactions.command_context import (
+    CommandContext,
+    CommandOutcome,
+    ask_surface,
+    decline,
+    say,
+)
+from keryx.core.conversations.transactions.manage_project import (
+    ProjectNameTaken,
+    ProjectPlan,
+    archive_project,
+    create_project,
+)
+from keryx.core.deliveries.transactions.set_home import set_home
+from keryx.core.values.model_name import check_model_name
+from keryx.store.database import Tx
+
+NONE = "none"
+"""The word that takes a setting away."""
+
+
+def title(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Show or set this conversation's title."""
+    if not arguments:
+        shown = _session(tx, context).title
+        return say(context, f"This conversation is called {shown!r}." if shown else "It has no title yet.")
+    rename(tx, context.session_id, arguments, person_id=context.person.id)
+    return say(context, f"This conversation is now called {_session(tx, context).title!r}.")
+
+
+def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Show or set the model of this conversation."""
+    answering = context.settings.answering
+    otherwise = answering.on(context.source.platform)
+    if not answering.takes_models:
+        return say(context, f"Here answers {otherwise}, and /model changes nothing: it has its own models.")
+    if not arguments:
+        name = _session(tx, context).model
+        return say(
+            context,
+            f"The model here is {name}. /model none goes back to {otherwise}."
+            if name
+            else f"Here answers {otherwise}. /model <provider:name> asks another, such as /model openai:gpt-5.",
+        )
+    name = None if arguments.lower() == NONE else check_model_name(arguments)
+    set_model(tx, context.session_id, name, person_id=context.person.id)
+    if name is None:
+        return say(context, f"From the next turn on, {otherwise} answers here.")
+    return say(context, f"From the next turn on, {name} is asked here. /model none goes back to {otherwise}.")
+
+
+def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Show how the agent speaks here and how it could, or set one of the configured ways, or take it away."""
+    known = context.settings.personalities
+    if not arguments:
+        return say(context, _speaking(_session(tx, context).personality, sorted(known)))
+    if arguments.lower() == NONE:
+        set_personality(tx, context.session_id, None, person_id=context.person.id)
+        return say(context, "From the next turn on, the agent speaks here as itself.")
+    by_folded = {name.casefold(): name for name in known}
+    name = by_folded.get(arguments.casefold())
+    if name is None:
+        near = get_close_matches(arguments.casefold(), by_folded, n=3)
+        hint = f" Did you mean {' or '.join(by_folded[each] for each in near)}?" if near else ""
+        return decline(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
+    set_personality(tx, context.session_id, known[name], person_id=context.person.id)
+    return say(context, f"From the next turn on, {name} speaks here.")
+
+
+def _speaking(stored: str | None, names: list[str]) -> str:
+    now = (
+        "The agent speaks here as itself."
+        if stored is None
+        else f"Here speaks {decode_personality(stored).name}."
+    )
+    return f"{now} {_choice(names)}"
+
+
+def _choice(names: list[str]) -> str:
+    if not names:
+        return "None is configured: `personalities` in the configuration names them."
+    return f"/personality <name> sets one of {', '.join(names)}; /personality none takes it away."
+
+
+def project(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Show or set the project of this conversation; a name that is new makes a project."""
+    owner_id = context.person.id
+    if not arguments:
+        project_id = _session(tx, context).project_id
+        mine = {known.id: known.name for known in projects.list_projects(tx, owner_id=owner_id)}
+        if project_id is None or project_id not in mine:
+            return say(
+                context, "This conversation is in no project of yours. /project <name> puts it into one."
+            )
+        return say(context, f"This conversation is in the project {mine[project_id]!r}.")
+    if arguments.lower() == NONE:
+        set_project(tx, context.session_id, None, person_id=owner_id)
+        return say(context, "This conversation is in no project now.")
+    name = " ".join(arguments.split())
+    set_project(tx, context.session_id, _project_id(tx, name, owner_id=owner_id), person_id=owner_id)
+    return say(context, f"This conversation is now in the project {name!r}.")
+
+
+def sethome(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Make this chat the platform's home channel."""
+    set_home(tx, context.source, by=context.person.id)
+    return say(context, f"This chat is now the home channel of {context.source.platform}.")
+
+
+def platforms(_tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
+    """Let the running gateway answer which platforms are connected."""
+    return ask_surface(context, "platforms", "")
+
+
+def _session(tx: Tx, context: CommandContext) -> sessions.SessionRecord:
+    return sessions.get_visible(tx, context.session_id, person_id=context.person.id)
+
+
+def _project_id(tx: Tx, name: str, *, owner_id: int) -> int:
+    match create_project(tx, ProjectPlan(name=name), person_id=owner_id):
+        case ProjectNameTaken():
+            known = projects.find_by_name(tx, owner_id=owner_id, name=name)
+            assert known is not None
+            archive_project(tx, known.id, person_id=owner_id, archived=False)
+            return known.id
+        case saved:
+            return saved.project.id

@@ -1,0 +1,1 @@
+"""The outbox: what is said, where it goes, and what became of it."""

@@ -1,0 +1,30 @@
+"""What a session said last, and where."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.core.deliveries.rules.delivery import DeliveryState
+from keryx.store.database import ReadTx
+
+
+class LastDelivery(NamedTuple):
+    """The last answer, and what became of it."""
+
+    id: int
+    state: DeliveryState
+    platform: str
+    attempts: int
+    error: str | None
+    maybe_repeated_at: Micros | None
+    created_at: Micros
+
+
+def was_shown_at(tx: ReadTx, session_id: str, address: str) -> bool:
+    """Say whether what a session said lately was said at an address, too."""
+    return tx.row("session_deliveries.find_shown_at", session_id=session_id, address=address) is not None
+
+
+def find_last_delivery(tx: ReadTx, session_id: str) -> LastDelivery | None:
+    """Return the last answer a session gave, or None."""
+    row = tx.row("session_deliveries.find_last", session_id=session_id)
+    return None if row is None else LastDelivery._make(row)

@@ -1,0 +1,1 @@
+"""Files, pictures and long results, stored by their content."""

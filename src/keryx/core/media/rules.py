@@ -1,0 +1,80 @@
+"""Tool results that are too long for a model: the shown part, and the name under which the model reads the rest.
+
+One limit for every tool. A model reads a result again at every later step, so the limit is a few thousand tokens
+and not what a store could hold. 16,000 characters are at most 64,000 bytes, which also bounds the rows of a
+transcript.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+from json import dumps
+from typing import Final
+
+from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
+
+RESULT_TYPE: Final = "text/plain; charset=utf-8"
+SHOWN_MAX: Final = 16_000
+HEAD: Final = 12_000
+TAIL: Final = 3_000
+WINDOW_MAX: Final = 12_000
+"""How many characters of a kept result one call reads: with its heading, the answer is not a long result itself."""
+
+SEARCHED_MAX: Final = 200_000
+"""How many characters from the beginning of a kept result are searchable, besides the end that is shown."""
+LEFT_OUT: Final = "characters are left out here. "
+
+ReadKept = Callable[[str], str | None]
+"""Returns the text that the message's session keeps under a hash, or None."""
+
+_NOTE: Final = re.compile(
+    rf'\n\n\[\d+ {re.escape(LEFT_OUT)}[^\n"]*"([0-9a-f]{{64}})" and offset {HEAD} reads on\.\]\n\n'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongResult:
+    """A result that is stored in full outside the transcript."""
+
+    text: str
+
+    @property
+    def data(self) -> bytes:
+        """The stored bytes; ``text_of_result`` decodes them."""
+        return self.text.encode("utf-8", "surrogatepass")
+
+    @property
+    def hash(self) -> str:
+        """The name under which the result is stored."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def shown(self) -> str:
+        """The beginning and the end, and how to read the text between them."""
+        left_out = len(self.text) - HEAD - TAIL
+        note = (
+            f"[{left_out} {LEFT_OUT}The whole result has {len(self.text)} characters; "
+            f'read_result with result "{self.hash}" and offset {HEAD} reads on.]'
+        )
+        return f"{self.text[:HEAD]}\n\n{note}\n\n{self.text[-TAIL:]}"
+
+
+def long_result(output: JsonValue) -> LongResult | None:
+    """Return the long result to store, or None if the output is short enough to show in full."""
+    text = output if isinstance(output, str) else dumps(output, ensure_ascii=False, indent=1)
+    return LongResult(text=text) if len(text) > SHOWN_MAX else None
+
+
+def searched_output(output: JsonValue, read_kept: ReadKept) -> JsonValue:
+    """Return the searchable text of a shown result: the stored result if there is one, else the output."""
+    note = _NOTE.match(output, HEAD) if isinstance(output, str) else None
+    whole = None if note is None else read_kept(note[1])
+    if whole is None:
+        return output
+    return whole if len(whole) <= SEARCHED_MAX else f"{whole[:SEARCHED_MAX]}\n{whole[-TAIL:]}"
+
+
+def text_of_result(data: bytes) -> str:
+    """Return the text of a kept result."""
+    return data.decode("utf-8", "surrogatepass")

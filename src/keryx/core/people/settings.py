@@ -1,0 +1,68 @@
+"""The settings of people: who may ask to be let in, how they are greeted, and which tools their agent is given."""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from keryx.config import WELCOME
+from keryx.config.readers import list_of, optional, text
+from keryx.config.setting import Setting
+from keryx.config.values import Values
+from keryx.core.conversations.rules.source import check_known_platform, check_platform
+from keryx.core.people.rules.toolset import ToolsetSettings, check_toolset
+from keryx.core.values.role import Role, check_role
+
+
+def toolset_place(chosen: str) -> tuple[str | None, Role]:
+    """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
+    platform, colon, role = chosen.rpartition(":")
+    return check_platform(platform) if colon else None, check_role(role)
+
+
+def _check_toolset_platform(chosen: str, known: Collection[str]) -> None:
+    platform, _ = toolset_place(chosen)
+    if platform is not None:
+        check_known_platform(platform, known)
+
+
+def _check_platforms(names: tuple[str, ...], known: Collection[str]) -> None:
+    for name in names:
+        check_known_platform(name, known)
+
+
+WELCOME_TEXT: Setting[str | None] = Setting(
+    name="welcome",
+    read=optional(text),
+    default=WELCOME,
+    help="What a person is told once, at the first message ever; `none` for nothing.",
+)
+PAIRING: Setting[tuple[str, ...]] = Setting(
+    name="pairing",
+    read=list_of(check_platform),
+    default=(),
+    place="own",
+    platforms=_check_platforms,
+    help="The platforms on which strangers may ask to be let in; a list.",
+)
+TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
+    name="toolsets.<who>",
+    read=list_of(check_toolset),
+    default=None,
+    place="own",
+    chosen=toolset_place,
+    platforms=_check_toolset_platform,
+    help="The sets of tools the agent is given for a role, or for `platform:role`, which wins; a list.",
+)
+ROWS: Final[tuple[Setting[Any], ...]] = (WELCOME_TEXT, PAIRING, TOOLSETS)
+
+
+def toolset_settings(values: Values) -> ToolsetSettings:
+    """Return which tools the agent is given, by role and platform."""
+    by_role: dict[Role, frozenset[str]] = {}
+    by_both: dict[tuple[str, Role], frozenset[str]] = {}
+    for place, names in values.by_choice(TOOLSETS).items():
+        platform, role = toolset_place(place)
+        if platform is None:
+            by_role[role] = frozenset(names or ())
+        else:
+            by_both[platform, role] = frozenset(names or ())
+    return ToolsetSettings(by_role=by_role, by_platform_and_role=by_both)

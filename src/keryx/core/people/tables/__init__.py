@@ -1,0 +1,1 @@
+"""The subject's tables: SQL and the mapping of rows."""

@@ -1,0 +1,267 @@
+"""``/link`` and ``/pair``: who is who, who is let in, and who may do what.
+
+Who asks in, and who is known, is the owner's business: where others read along, nobody is named.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from keryx.core.conversations.rules.command import UnknownCommand
+from keryx.core.conversations.rules.source import check_known_platform
+from keryx.core.conversations.transactions.command_context import (
+    CommandContext,
+    CommandOutcome,
+    Commands,
+    ago,
+    decline,
+    number_of,
+    say,
+    shortly,
+    span,
+)
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.transactions.queue_delivery import queue_delivery
+from keryx.core.people.rules.access import EVERY, Grant, GrantKind, parse_pairing_code
+from keryx.core.people.rules.person import PersonId
+from keryx.core.people.rules.toolset import check_toolset
+from keryx.core.people.tables import access
+from keryx.core.people.transactions.link_accounts import (
+    AlreadyLinked,
+    LinkBlocked,
+    Linked,
+    WrongWay,
+    enter_link,
+    offer_link,
+)
+from keryx.core.people.transactions.manage_access import (
+    block_person,
+    change_role,
+    remove_grant,
+    require_owner,
+    set_grant,
+    unblock_person,
+)
+from keryx.core.people.transactions.pair_stranger import (
+    NoSuchRequest,
+    PairingApproved,
+    WrongCode,
+    approve_pairing,
+    deny_pairing,
+)
+from keryx.core.people.views.people_list import ListedPerson, list_people, list_requests
+from keryx.core.values.role import ROLES, Role, check_role
+from keryx.errors import InvalidValue, NotFound
+from keryx.store.database import Tx
+
+NO_REQUEST: Final = "No such request waits: it was answered, or its hour is over."
+NOT_HERE: Final = "Others read this chat: use /pair in a direct message, or in the terminal."
+PAIR_USAGE: Final = (
+    "/pair approve <number or code> [guest] lets one in, /pair deny <number> does not; /pair people shows who is in, "
+    "/pair role, block and unblock change that; /pair grants shows what roles may do besides."
+)
+GRANT_USAGE: Final = (
+    "/pair allow <role> <command or toolset> <name or *> [platform] lets a role use something, /pair forbid takes it "
+    "away, /pair forget goes back to what holds by itself. Like: /pair forbid guest command undo telegram"
+)
+_GRANT_KINDS: Final[dict[str, GrantKind]] = {"command": "command", "toolset": "toolset"}
+
+
+def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Prove that two accounts are the same person: a code from here, entered there."""
+    if context.source.chat_type != "dm":
+        return say(context, "Others read this chat: use /link in a direct message.")
+    if not arguments:
+        offered = offer_link(tx, context.ids, source=context.source, person_id=context.person.id)
+        return say(
+            context,
+            f"Your code is {offered.code}. Send /link {offered.code} from your other account within "
+            f"{span(offered.expires_at - tx.now)}; that account then is yours too.",
+        )
+    match enter_link(tx, arguments, source=context.source, person_id=context.person.id):
+        case Linked(person=person, source=source):
+            return say(context, f"This account and {source.describe()} are both {person.name} now.")
+        case AlreadyLinked():
+            return say(context, "Both accounts were yours already.")
+        case WrongWay():
+            return say(context, "You may do more here than there: get a code here and enter it there.")
+        case LinkBlocked():
+            return say(context, "One of the two accounts may not speak, so nothing was linked.")
+        case wrong:
+            return say(context, _wrong_code(wrong, now=tx.now))
+
+
+def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
+    """Answer strangers who ask in, and decide who may do what."""
+    require_owner(tx, context.person.id)
+    word, _, rest = arguments.partition(" ")
+    word, rest = word.lower(), rest.strip()
+    if word == "approve" and rest:
+        return say(context, _approve(tx, context, rest))
+    number = number_of(rest)
+    if word == "deny" and number is not None:
+        return say(context, _deny(tx, context, number))
+    if context.source.chat_type != "dm":
+        return say(context, NOT_HERE)
+    part = _PARTS.get(word)
+    if part is None:
+        # "approve" and "deny" are there, but say nothing of whom.
+        unknown = "" if word in ("approve", "deny") else f"/pair does not know {shortly(word)!r}. "
+        return decline(context, f"{unknown}{PAIR_USAGE}")
+    return say(context, part(tx, context, rest))
+
+
+def _requests(tx: Tx, _context: CommandContext, _rest: str) -> str:
+    waiting = list_requests(tx)
+    if not waiting:
+        return f"Nobody asks to be let in. {PAIR_USAGE}"
+    lines = [
+        f"{request.id}. {shortly(request.user_name or request.user_id)} on {request.platform}, "
+        f"{ago(request.asked_at, now=tx.now)}"
+        for request in waiting
+    ]
+    return "\n".join([*lines, PAIR_USAGE])
+
+
+def _approve(tx: Tx, context: CommandContext, text: str) -> str:
+    before, _, last = text.rpartition(" ")
+    role: Role = "member"
+    if before and last.lower() in ROLES:
+        text, role = before.strip(), check_role(last.lower())
+    number = number_of(text)
+    request = parse_pairing_code(text) if number is None else number
+    match approve_pairing(tx, request, by=context.person.id, role=role):
+        case PairingApproved(person=person, pairing=pairing):
+            queue_delivery(
+                tx,
+                "You are let in. Say hello, or /help to see what I can do.",
+                to=Address.of(pairing.source),
+                key=context.ids.token(),
+                kind="pairing",
+                told=person.id,
+            )
+            is_private = context.source.chat_type == "dm"
+            who = shortly(person.name) if is_private else f"Who made request {pairing.id}"
+            return f"{who} is let in as a {person.role}."
+        case NoSuchRequest():
+            return NO_REQUEST
+        case wrong:
+            return _wrong_code(wrong, now=tx.now)
+
+
+def _deny(tx: Tx, context: CommandContext, number: int) -> str:
+    if isinstance(deny_pairing(tx, number, by=context.person.id), NoSuchRequest):
+        return NO_REQUEST
+    return "That stranger stays outside."
+
+
+def _people(tx: Tx, _context: CommandContext, _rest: str) -> str:
+    known = list_people(tx)
+    return "\n".join(
+        [*map(_line, known), "/pair role, /pair block and /pair unblock take a name or a number."]
+    )
+
+
+def _line(person: ListedPerson) -> str:
+    where = f" on {', '.join(person.platforms)}" if person.platforms else ""
+    blocked = ", blocked" if person.blocked_at is not None else ""
+    return f"{person.id}. {shortly(person.name)}, {person.role}{where}{blocked}"
+
+
+def _role(tx: Tx, context: CommandContext, rest: str) -> str:
+    name, _, role = rest.rpartition(" ")
+    if not name or role.lower() not in ROLES:
+        return "Say who, and as what: /pair role <name or number> <member or guest>."
+    person_id = _find_person(tx, name)
+    person = change_role(tx, person_id, check_role(role.lower()), by=context.person.id)
+    return f"{shortly(person.name)} is a {person.role} now."
+
+
+def _block(tx: Tx, context: CommandContext, rest: str) -> str:
+    person = block_person(tx, _find_person(tx, rest), by=context.person.id)
+    return f"{shortly(person.name)} is not listened to any more. /pair unblock {person.id} ends that."
+
+
+def _unblock(tx: Tx, context: CommandContext, rest: str) -> str:
+    person = unblock_person(tx, _find_person(tx, rest), by=context.person.id)
+    return f"{shortly(person.name)} is listened to."
+
+
+def _find_person(tx: Tx, wanted: str) -> PersonId:
+    """Return whom a number or a name stands for; raises ``NotFound`` for nobody, or for several of that name."""
+    if not wanted:
+        raise InvalidValue("Say who: a name or a number. /pair people shows who is in.")
+    known = list_people(tx)
+    number, name = number_of(wanted), wanted.strip().casefold()
+    found = [each for each in known if each.id == number] or [
+        each for each in known if each.name.casefold() == name
+    ]
+    if len(found) == 1:
+        return found[0].id
+    if not found:
+        raise NotFound(f"Nobody here is called {shortly(wanted)!r}. /pair people shows who is.")
+    raise NotFound("\n".join(["Several people are called so; give the number of one:", *map(_line, found)]))
+
+
+def _grants(tx: Tx, _context: CommandContext, _rest: str) -> str:
+    lines = [f"{'allow' if each.allow else 'forbid'} {_grant_words(each)}" for each in access.list_grants(tx)]
+    return "\n".join([*(lines or ["Roles may do what holds by itself."]), GRANT_USAGE])
+
+
+def _allow(tx: Tx, context: CommandContext, rest: str) -> str:
+    grant = _parse_grant(rest, allow=True, commands=context.commands, known=context.settings.platforms)
+    set_grant(tx, grant, by=context.person.id)
+    return f"Allowed: {_grant_words(grant)}."
+
+
+def _forbid(tx: Tx, context: CommandContext, rest: str) -> str:
+    grant = _parse_grant(rest, allow=False, commands=context.commands, known=context.settings.platforms)
+    set_grant(tx, grant, by=context.person.id)
+    return f"Forbidden: {_grant_words(grant)}."
+
+
+def _forget(tx: Tx, context: CommandContext, rest: str) -> str:
+    # The platform may have been removed since the owner named it.
+    grant = _parse_grant(rest, allow=True, commands=context.commands, known=None)
+    if not remove_grant(tx, grant, by=context.person.id):
+        return f"Nothing was allowed or forbidden as {_grant_words(grant)}. /pair grants shows what is."
+    return f"Forgotten: {_grant_words(grant)}."
+
+
+def _parse_grant(text: str, *, allow: bool, commands: Commands, known: Collection[str] | None) -> Grant:
+    """Return the grant that words like ``guest command undo telegram`` describe, or raise ``InvalidValue``."""
+    words = text.lower().split()
+    if len(words) not in (3, 4) or words[1] not in _GRANT_KINDS:
+        raise InvalidValue(GRANT_USAGE)
+    role, kind, name = check_role(words[0]), _GRANT_KINDS[words[1]], words[2]
+    if kind == "command" and name != EVERY:
+        command = commands.find(name)
+        if command is None:
+            raise InvalidValue(UnknownCommand(name=shortly(name), nearest=commands.nearest(name)).reply)
+        name = command.name
+    elif name != EVERY:
+        check_toolset(name)
+    platform = check_known_platform(words[3], known) if len(words) == 4 else None
+    return Grant(role=role, kind=kind, name=name, platform=platform, allow=allow)
+
+
+def _grant_words(grant: Grant) -> str:
+    return " ".join([grant.role, grant.kind, grant.name, *([grant.platform] if grant.platform else [])])
+
+
+def _wrong_code(wrong: WrongCode, *, now: int) -> str:
+    if wrong.locked_until is None:
+        return "That code is not good: check it, or get a new one."
+    return f"Too many wrong codes: try again in {span(wrong.locked_until - now)}."
+
+
+_PARTS: Final[dict[str, Callable[[Tx, CommandContext, str], str]]] = {
+    "": _requests,
+    "people": _people,
+    "role": _role,
+    "block": _block,
+    "unblock": _unblock,
+    "grants": _grants,
+    "allow": _allow,
+    "forbid": _forbid,
+    "forget": _forget,
+}

@@ -1,0 +1,233 @@
+"""Let strangers in: a code for who asks, and the owner's answer by request number or by that code.
+
+Only a hash of a code is kept. A code is good for one decision within its hour, at most three wait on an account, and
+who enters five wrong ones is not listened to for an hour.
+"""
+
+import hashlib
+from operator import itemgetter
+
+from keryx.clock import Micros
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.conversations.tables import feed
+from keryx.core.conversations.views.own_places import list_own_places
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.tables import addresses
+from keryx.core.deliveries.transactions.queue_delivery import queue_delivery
+from keryx.core.people.rules.access import (
+    PAIRING_LIFETIME,
+    PairingCode,
+    PairingRefusal,
+    after_wrong_code,
+    pairing_locked,
+    pairing_refused,
+    parse_pairing_code,
+)
+from keryx.core.people.rules.person import Person, PersonId
+from keryx.core.people.tables import access, people
+from keryx.core.people.tables.access import CodeKind, Enterer, Pairing
+from keryx.core.people.transactions.manage_access import require_owner
+from keryx.core.values.graphemes import cut
+from keryx.core.values.role import Role, check_role
+from keryx.errors import InvalidValue
+from keryx.ids import Ids
+from keryx.store.codec import clean_text
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+ASKS_IN = (
+    "{name} on {platform} asks to be let in. /pair approve {number} does so, /pair deny {number} does not."
+)
+YOUR_CODE = "I do not know you yet. Your code is {code}: give it, or the number {number}, to my owner within the hour."
+NAME_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingOffered:
+    """The code to show to the stranger, and the number by which the owner knows the request."""
+
+    code: PairingCode
+    request_no: int
+    expires_at: Micros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyAsked:
+    """The stranger has had a code within the hour, or was denied: nothing more is said until then."""
+
+    request_no: int
+    expires_at: Micros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingRefused:
+    """No code is given out now."""
+
+    reason: PairingRefusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingApproved:
+    """The stranger is this person now; ``pairing.source`` is where to say so."""
+
+    person: Person
+    pairing: Pairing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingDenied:
+    """The stranger stays one."""
+
+    pairing: Pairing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoSuchRequest:
+    """No request of this number waits: it was answered, or its hour is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongCode:
+    """No code like this is good; ``locked_until`` is set when no further one is looked at before that time."""
+
+    locked_until: Micros | None = None
+
+
+def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyAsked | PairingRefused:
+    """Give the stranger who wrote at ``source``, its ids resolved, a code; the owner learns of the request."""
+    if source.user_id is None:
+        raise InvalidValue(f"{source.platform} does not say who wrote: nobody can be paired")
+    owner = people.ensure_owner(tx)
+    # Requests are judged one after the other, or two at once would both be the third.
+    access.lock_person(tx, owner.id)
+    asked = access.find_asked(tx, source)
+    if asked is not None:
+        return AlreadyAsked(request_no=asked.id, expires_at=asked.expires_at)
+    tries = access.get_tries(tx, enterer_of(source, person_id=None))
+    reason = pairing_refused(pending=access.count_pending(tx, source), tries=tries, now=tx.now)
+    if reason is not None:
+        return PairingRefused(reason=reason)
+    code = PairingCode(ids.pairing_code())
+    expires_at = tx.now + PAIRING_LIFETIME
+    request_no = access.add_code(
+        tx, "pairing", source, code_hash=hash_code(code), person_id=None, expires_at=expires_at
+    )
+    feed.add_personal_event(tx, owner.id, "pairing", request_no)
+    _tell_owner(tx, owner.id, source, request_no, ids=ids)
+    return PairingOffered(code=code, request_no=request_no, expires_at=expires_at)
+
+
+def approve_pairing(
+    tx: Tx,
+    request: int | PairingCode,
+    *,
+    by: PersonId,
+    name: str | None = None,
+    role: Role = "member",
+    person_id: PersonId | None = None,
+) -> PairingApproved | NoSuchRequest | WrongCode:
+    """Let the stranger in whose request has this number, or this code.
+
+    It becomes a new person of this name (the platform's, if none is given) and role, or another account of
+    ``person_id``. Only the owner may, and a second owner cannot be made.
+    """
+    require_owner(tx, by)
+    if check_role(role) == "owner":
+        raise InvalidValue(
+            "role 'owner': there is one owner already; approve the request as that person instead"
+        )
+    access.lock_person(tx, by)
+    if isinstance(request, int):
+        pairing = access.find_pending(tx, request)
+    else:
+        found = redeem(tx, "pairing", request, enterer=_person_enterer(by))
+        if isinstance(found, WrongCode):
+            return found
+        pairing = found
+    if pairing is None:
+        return NoSuchRequest()
+    if person_id is not None:
+        person = people.get_person(tx, person_id)
+    else:
+        shown = name or pairing.user_name or pairing.user_id
+        person = people.add_person(tx, name=clean_text(shown), role=role)
+    access.add_identity(tx, pairing.source, person_id=person.id, user_id=pairing.user_id)
+    access.decide_pairing(tx, pairing.id, "approved", person_id=person.id, decided_by=by)
+    feed.add_personal_event(tx, by, "pairing", pairing.id)
+    feed.add_personal_event(tx, person.id, "access", person.id)
+    return PairingApproved(person=person, pairing=pairing)
+
+
+def deny_pairing(tx: Tx, request_no: int, *, by: PersonId) -> PairingDenied | NoSuchRequest:
+    """Leave the stranger whose request has this number outside; asking again is possible when its hour is over."""
+    require_owner(tx, by)
+    access.lock_person(tx, by)
+    pairing = access.find_pending(tx, request_no)
+    if pairing is None:
+        return NoSuchRequest()
+    access.decide_pairing(tx, pairing.id, "denied", person_id=None, decided_by=by)
+    feed.add_personal_event(tx, by, "pairing", pairing.id)
+    return PairingDenied(pairing=pairing)
+
+
+def expire_pairings(tx: Tx) -> int:
+    """Note which codes have outlived their hour, and return how many; they were good for nothing already."""
+    expired = access.expire_pairings(tx)
+    if expired:
+        owner = people.ensure_owner(tx)
+        for request_no in expired:
+            feed.add_personal_event(tx, owner.id, "pairing", request_no)
+    return len(expired)
+
+
+def _tell_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, ids: Ids) -> None:
+    """Say to the owner alone that somebody asks in, where the owner spoke last; ``/pair`` shows it anyway.
+
+    A terminal may be closed for long, so it is told only where no other place is known.
+    """
+    places = {Address.of(place) for place in list_own_places(tx, owner_id)}
+    known = [
+        (each.last_inbound_at or 0, place)
+        for place in places
+        if place.platform != LOCAL_CLI.platform
+        and (each := addresses.find_address(tx, place)) is not None
+        and each.dead_since_at is None
+    ]
+    _, address = max(known, key=itemgetter(0), default=(0, Address.of(LOCAL_CLI)))
+    name = cut(" ".join((source.user_name or source.user_id or "").split()), NAME_LENGTH)
+    text = ASKS_IN.format(name=name, platform=source.platform, number=request_no)
+    queue_delivery(tx, text, to=address, key=ids.token(), kind="pairing", told=owner_id)
+
+
+def redeem(tx: Tx, kind: CodeKind, text: str, *, enterer: Enterer) -> Pairing | WrongCode:
+    """Return what the entered code was given out for, or count a wrong one; right ones end a count, never a lock."""
+    code = parse_pairing_code(text)
+    tries = access.lock_tries(tx, enterer)
+    if pairing_locked(tries, now=tx.now):
+        return WrongCode(locked_until=tries.locked_until)
+    pairing = access.find_by_code(tx, kind, hash_code(code))
+    if pairing is not None:
+        access.clear_tries(tx, enterer)
+        return pairing
+    tries = after_wrong_code(tries, now=tx.now)
+    access.set_tries(tx, enterer, tries)
+    return WrongCode(locked_until=tries.locked_until)
+
+
+def enterer_of(source: Source, *, person_id: PersonId | None) -> Enterer:
+    """Say whose wrong codes are counted together: the account's, or where there is none the person's."""
+    if source.user_id is not None:
+        return Enterer(source.platform, source.account or "", source.user_id)
+    if person_id is None:
+        raise InvalidValue(f"{source.platform} does not say who wrote: no code can be taken from there")
+    return _person_enterer(person_id)
+
+
+def hash_code(code: PairingCode) -> str:
+    """Return what is kept of a code."""
+    return hashlib.sha256(code.encode("ascii")).hexdigest()
+
+
+def _person_enterer(person_id: PersonId) -> Enterer:
+    # No platform can have this name.
+    return Enterer("person", "", str(person_id))

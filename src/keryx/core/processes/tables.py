@@ -1,0 +1,108 @@
+"""Background processes: what runs or ran, for which session, and how it ended."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.core.people.rules.person import PersonId
+from keryx.core.processes.rules import NoticePolicy, ProcessState
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text, from_json, to_json
+from keryx.store.database import ReadTx, Tx
+
+
+class Process(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: int
+    session_id: str
+    owner_id: PersonId
+    state: ProcessState
+    command: str
+    workspace: str | None
+    backend: str
+    has_pty: int
+    pid: int | None
+    pid_started_at: Micros | None
+    boot_id: str | None
+    exit_code: int | None
+    notice_json: str
+    output_bytes: int
+    pins_until_at: Micros | None
+    started_at: Micros
+    ended_at: Micros | None
+    host: str | None
+    folder: str | None
+
+    @property
+    def notice(self) -> NoticePolicy:
+        """When it gives its session something to do."""
+        wish = from_json(self.notice_json)
+        return NoticePolicy(
+            on_exit=wish["on_exit"], patterns=tuple(wish["patterns"]), every_minutes=wish["every_minutes"]
+        )
+
+
+def add_process(
+    tx: Tx, *, session_id: str, owner_id: int, notice: NoticePolicy, **columns: str | int | None
+) -> int:
+    """Add a running process and return its id; ``columns`` are the others."""
+    wish = {
+        "on_exit": notice.on_exit,
+        "patterns": list(notice.patterns),
+        "every_minutes": notice.every_minutes,
+    }
+    row = tx.row("processes.add", session_id=session_id, owner_id=owner_id, notice=to_json(wish), **columns)
+    assert row is not None
+    process_id: int = row[0]
+    return process_id
+
+
+def get_process(tx: ReadTx, process_id: int) -> Process:
+    """Return a process whoever asks: for the system's own work, never for what a person sees."""
+    row = tx.row("processes.find", process_id=process_id)
+    if row is None:
+        raise NotFound(f"There is no process {process_id}.")
+    return Process._make(row)
+
+
+def find_in_folder(tx: ReadTx, folder: str) -> Process | None:
+    """Return the process whose folder has this name, or None: for the system's own work."""
+    row = tx.row("processes.find_in_folder", folder=folder)
+    return None if row is None else Process._make(row)
+
+
+def set_pid(tx: Tx, process_id: int, *, pid: int, pid_started_at: Micros, machine_boot_id: str) -> bool:
+    """Note by what a running process is found again; False for one that has ended."""
+    changed = tx.run(
+        "processes.set_pid",
+        process_id=process_id,
+        pid=pid,
+        pid_started_at=pid_started_at,
+        machine_boot_id=clean_text(machine_boot_id),
+    )
+    return changed == 1
+
+
+def end_process(
+    tx: Tx, process_id: int, *, state: ProcessState, exit_code: int | None, output_bytes: int
+) -> bool:
+    """End a running process for good; False for one that has ended."""
+    changed = tx.run(
+        "processes.end", process_id=process_id, state=state, exit_code=exit_code, output_bytes=output_bytes
+    )
+    return changed == 1
+
+
+def session_pinned(tx: ReadTx, session_id: str) -> bool:
+    """Say whether a live process keeps the session from being reset now."""
+    return tx.row("processes.find_pin", session_id=session_id) is not None
+
+
+def has_running(tx: ReadTx, session_id: str) -> bool:
+    """Say whether a process of the session runs."""
+    return tx.row("processes.has_running", session_id=session_id) is not None
+
+
+def drop_of_session(tx: Tx, session_id: str) -> None:
+    """Delete the session's processes, all of which must have ended."""
+    tx.run("processes.drop_of_session", session_id=session_id)

@@ -1,0 +1,218 @@
+"""Schedules and their fires: one row for every instant that was fired or skipped."""
+
+from typing import Literal, NamedTuple
+
+from keryx.clock import Micros
+from keryx.core.conversations.rules.message import Part, decode_parts, encode_parts
+from keryx.core.conversations.rules.source import Source
+from keryx.core.people.rules.person import PersonId
+from keryx.core.schedules.rules.plan import ScheduleOptions, SchedulePlan
+from keryx.core.schedules.rules.timing import MissedPolicy, OverlapPolicy
+from keryx.errors import NotFound
+from keryx.store.codec import clean_text, from_json, source_from_json, to_json
+from keryx.store.database import ReadTx, Row, Tx
+
+ScheduleState = Literal["active", "paused", "ended"]
+FireState = Literal["fired", "finished", "failed", "skipped"]
+
+
+class Schedule(NamedTuple):
+    """One row, in the order of its columns."""
+
+    id: int
+    owner_id: PersonId
+    name: str
+    state: ScheduleState
+    rule: str
+    zone: str
+    body: str
+    route: str
+    origin_json: str | None
+    session_id: str | None
+    missed: MissedPolicy
+    overlap: OverlapPolicy
+    options_json: str
+    anchor_at: Micros
+    due_at: Micros | None
+    last_due_at: Micros | None
+    created_at: Micros
+    changed_at: Micros
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the agent is asked at each fire."""
+        return decode_parts(self.body)
+
+    @property
+    def origin(self) -> Source | None:
+        """Where the schedule was made, if that is a place to answer to."""
+        return None if self.origin_json is None else source_from_json(self.origin_json)
+
+    @property
+    def options(self) -> ScheduleOptions:
+        """The rarer wishes."""
+        return ScheduleOptions.from_dict(from_json(self.options_json))
+
+
+class Fire(NamedTuple):
+    """One instant of a schedule, in the order of its columns."""
+
+    schedule_id: int
+    due_at: Micros
+    state: FireState
+    note: str | None
+    session_id: str | None
+    inbox_id: int | None
+    fired_at: Micros
+    ended_at: Micros | None
+
+
+class EndedFire(NamedTuple):
+    """Whose run has ended, and in which session."""
+
+    schedule_id: int
+    session_id: str
+
+
+def add_schedule(
+    tx: Tx,
+    plan: SchedulePlan,
+    *,
+    owner_id: int,
+    origin: Source | None,
+    session_id: str | None,
+    due_at: Micros,
+) -> int | None:
+    """Add an active schedule that counts from now and return its id; None when the name is taken."""
+    row = tx.row(
+        "schedules.add",
+        owner_id=owner_id,
+        origin=None if origin is None else to_json(origin.to_dict()),
+        session_id=session_id,
+        due_at=due_at,
+        **_columns(plan),
+    )
+    return None if row is None else row[0]
+
+
+def get_schedule(tx: ReadTx, schedule_id: int, *, owner_id: int) -> Schedule:
+    """Return a schedule of this person; anybody else's is not found."""
+    return _schedule(tx.row("schedules.find", schedule_id=schedule_id, owner_id=owner_id), schedule_id)
+
+
+def lock_schedule(tx: Tx, schedule_id: int, *, owner_id: int) -> Schedule:
+    """Return a schedule of this person and keep everybody else from changing or firing it."""
+    return _schedule(tx.row("schedules.lock", schedule_id=schedule_id, owner_id=owner_id), schedule_id)
+
+
+def name_taken(tx: ReadTx, name: str, *, owner_id: int, schedule_id: int) -> bool:
+    """Say whether another schedule of this person has the name."""
+    row = tx.row("schedules.find_named", name=clean_text(name), owner_id=owner_id, schedule_id=schedule_id)
+    return row is not None
+
+
+def change_schedule(
+    tx: Tx, schedule_id: int, plan: SchedulePlan, *, anchor_at: Micros, due_at: Micros
+) -> None:
+    """Give a schedule a new plan."""
+    tx.run("schedules.change", schedule_id=schedule_id, anchor_at=anchor_at, due_at=due_at, **_columns(plan))
+
+
+def set_state(tx: Tx, schedule_id: int, state: ScheduleState, *, due_at: Micros | None) -> None:
+    """Make a schedule active, paused or ended."""
+    tx.run("schedules.set_state", schedule_id=schedule_id, state=state, due_at=due_at)
+
+
+def take_due(tx: Tx) -> Schedule | None:
+    """Return the schedule that has been due longest, for this transaction alone, or None."""
+    row = tx.row("schedules.take_due")
+    return None if row is None else Schedule._make(row)
+
+
+def next_due(tx: ReadTx) -> Micros | None:
+    """Return when the next active schedule is due, or None when there is none."""
+    row = tx.row("schedules.next_due")
+    return None if row is None else row[0]
+
+
+def advance(
+    tx: Tx, schedule_id: int, *, state: ScheduleState, due_at: Micros | None, last_due_at: Micros
+) -> None:
+    """Note that everything up to ``last_due_at`` is accounted for, and what comes next."""
+    tx.run("schedules.advance", schedule_id=schedule_id, state=state, due_at=due_at, last_due_at=last_due_at)
+
+
+def add_fire(tx: Tx, schedule_id: int, due_at: Micros, *, session_id: str, inbox_id: int) -> None:
+    """Record that an instant was fired, as this inbox item."""
+    tx.run(
+        "schedules.add_fire",
+        schedule_id=schedule_id,
+        due_at=due_at,
+        state="fired",
+        note=None,
+        session_id=session_id,
+        inbox_id=inbox_id,
+        ended_at=None,
+    )
+
+
+def add_skip(tx: Tx, schedule_id: int, due_at: Micros, *, note: str) -> None:
+    """Record that an instant was skipped, and why."""
+    tx.run(
+        "schedules.add_fire",
+        schedule_id=schedule_id,
+        due_at=due_at,
+        state="skipped",
+        note=clean_text(note),
+        session_id=None,
+        inbox_id=None,
+        ended_at=tx.now,
+    )
+
+
+def has_open_fire(tx: ReadTx, schedule_id: int) -> bool:
+    """Say whether an earlier fire is still waiting or running."""
+    return tx.row("schedules.find_open_fire", schedule_id=schedule_id) is not None
+
+
+def end_fire_of_inbox(
+    tx: Tx, inbox_id: int, state: Literal["finished", "failed"], note: str | None = None
+) -> EndedFire | None:
+    """Let the fire that made an inbox item end as its run did; None for an item that no fire made, or that ended."""
+    row = tx.row("schedules.end_fire", inbox_id=inbox_id, state=state, note=clean_text(note))
+    return None if row is None else EndedFire._make(row)
+
+
+def list_fires(tx: ReadTx, schedule_id: int, *, limit: int) -> list[Fire]:
+    """Return the fires and recorded skips of a schedule, newest first."""
+    return [Fire._make(row) for row in tx.rows("schedules.list_fires", schedule_id=schedule_id, limit=limit)]
+
+
+def _schedule(row: Row | None, schedule_id: int) -> Schedule:
+    if row is None:
+        raise NotFound(f"There is no schedule {schedule_id} of yours.")
+    return Schedule._make(row)
+
+
+def _columns(plan: SchedulePlan) -> dict[str, str]:
+    return {
+        "name": clean_text(plan.name),
+        "rule": clean_text(plan.rule),
+        "zone": plan.zone,
+        "parts": encode_parts(plan.parts),
+        "route": clean_text(str(plan.route)),
+        "missed": plan.missed,
+        "overlap": plan.overlap,
+        "options": to_json(plan.options.to_dict()),
+    }
+
+
+def move_to_person(tx: Tx, *, from_person_id: int, to_person_id: int) -> None:
+    """Let one person take over the other's schedules."""
+    tx.run("schedules.move_to_person", from_person_id=from_person_id, to_person_id=to_person_id)
+
+
+def forget_session(tx: Tx, session_id: str) -> None:
+    """Let fires and schedules no longer name the session or what ran in it; they stay."""
+    tx.run("schedules.forget_runs", session_id=session_id)
+    tx.run("schedules.forget_session", session_id=session_id)

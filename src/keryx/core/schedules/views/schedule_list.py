@@ -1,0 +1,29 @@
+"""Schedules as a list shows them."""
+
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.core.conversations.rules.source import Source
+from keryx.store.codec import source_from_json
+from keryx.store.database import ReadTx
+
+
+class ListedSchedule(NamedTuple):
+    """A schedule as a list shows it."""
+
+    id: int
+    name: str
+    rule: str
+    state: str
+    origin_json: str | None
+    due_at: Micros | None
+
+    @property
+    def origin(self) -> Source | None:
+        """Where it was made, if that is a place to answer to."""
+        return None if self.origin_json is None else source_from_json(self.origin_json)
+
+
+def list_schedules(tx: ReadTx, *, owner_id: int) -> list[ListedSchedule]:
+    """Return a person's schedules that have not ended, oldest first."""
+    return [ListedSchedule._make(row) for row in tx.rows("schedule_list.list_of_person", owner_id=owner_id)]

@@ -1,0 +1,177 @@
+"""The search language: any text is a query, and ``parse_query`` never raises.
+
+A text must match all words of a query. The language has ``"phrase"``, ``-not``, ``AND``, ``OR`` (weaker than AND),
+``NOT``, ``pre*`` and the filters of ``FILTERS``. Anything else is searched for as words, or a note says what was
+left out.
+"""
+
+import re
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Final, Literal, NamedTuple
+
+from keryx.clock import Micros
+from keryx.core.search.rules.dates import parse_instant
+from keryx.core.search.rules.query import (
+    FILTERS,
+    VALUES,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Phrase,
+    Query,
+    QueryFilter,
+)
+from keryx.core.search.rules.tokens import Tokens, as_run, compose, tokenize, word_spans
+
+WORDS_MAX: Final = 64
+"""Further words of a query, of a pasted page for example, are left out, and a note says so."""
+
+
+def parse_query(text: str, *, now: Micros = 0, zone: tzinfo = UTC) -> Query:
+    """Return what ``text`` asks for. Dates are read in ``zone``; relative dates count from ``now``."""
+    return _Parser(now=now, zone=zone).parse(text)
+
+
+def _parse_phrase(text: str, *, prefix: bool = False) -> Phrase | None:
+    """Return the tokens of ``text`` as one phrase, or None if it has no tokens."""
+    tokens = _longest_tokens(tokenize(text))
+    if not tokens:
+        return None
+    return Phrase(tokens, prefix and _ends_in_word(text, tokens[-1][1]), as_run(text))
+
+
+def _ends_in_word(text: str, last_token: str) -> bool:
+    """Return whether a text can end in a prefix: not "foo.", and not a character of a script without spaces."""
+    is_at_end = word_spans(text)[-1][1] == len(compose(text))
+    # A character of a script without spaces forms a pair with itself.
+    return is_at_end and not tokenize(last_token + last_token).extras
+
+
+def _longest_tokens(tokens: Tokens) -> tuple[tuple[int, str], ...]:
+    """Return the fewest tokens that mean the same: ``c++`` instead of ``c``, pairs instead of characters."""
+    covered: set[int] = set()
+    for position, extra in tokens.extras:
+        covered.add(position)
+        if not extra.endswith(("+", "#")):
+            covered.add(position + 1)
+    uncovered = [(position, word) for position, word in enumerate(tokens.words) if position not in covered]
+    return tuple(sorted(uncovered + tokens.extras))
+
+
+_ITEM: Final = re.compile(
+    r"""(?P<negated>-(?=[^\s-]))?
+        (?:(?P<filter>(?i:from|in|tag|source|role|before|after|has|is)):(?=[^\s]))?
+        (?:"(?P<quoted>[^"]*)"? | (?P<bare>[^\s"]+))""",
+    re.VERBOSE,
+)
+
+
+class _Item(NamedTuple):
+    """A piece of the query text: an operator, a filter, or a phrase (None if the piece has no tokens)."""
+
+    kind: Literal["operator", "filter", "phrase"]
+    text: str
+    phrase: Phrase | None = None
+    filter: QueryFilter | None = None
+    negated: bool = False
+
+
+class _Parser:
+    def __init__(self, *, now: Micros, zone: tzinfo) -> None:
+        self._now = now
+        self._zone = zone
+        self._notes: list[str] = []
+
+    def parse(self, text: str) -> Query:
+        items = self._resolve([self._item(match) for match in _ITEM.finditer(text)])
+        alternatives: list[list[Phrase | Negation]] = [[]]
+        filters: list[QueryFilter] = []
+        for item in items:
+            if item.kind == "operator":
+                alternatives.append([])
+            elif item.filter is not None:
+                filters.append(item.filter)
+            elif item.phrase is not None:
+                alternatives[-1].append(Negation(item.phrase) if item.negated else item.phrase)
+        kept = tuple(Conjunction(tuple(dict.fromkeys(nodes))) for nodes in self._limit(alternatives) if nodes)
+        if text.strip() and not kept and not filters and not self._notes:
+            self._notes.append("There is no word, sign or character to search for in this text.")
+        return Query(words=Disjunction(kept), filters=tuple(filters), notes=tuple(self._notes))
+
+    def _item(self, match: re.Match[str]) -> _Item:
+        negated, name, bare = bool(match["negated"]), match["filter"], match["bare"]
+        value = match["quoted"] if bare is None else bare
+        if name and value:
+            return self._filter(match[0], name.lower(), value, negated=negated)
+        if bare in ("AND", "OR", "NOT") and not negated:
+            return _Item("operator", bare)
+        prefix = bare is not None and bare.endswith("*")
+        phrase = _parse_phrase(value.rstrip("*") if prefix else value, prefix=prefix)
+        return _Item("phrase", match[0], phrase=phrase, negated=negated)
+
+    def _filter(self, text: str, name: str, value: str, *, negated: bool) -> _Item:
+        (known,) = (each for each in FILTERS if each == name)
+        at = 0
+        if known in ("before", "after"):
+            found = parse_instant(value, now=self._now, zone=self._zone)
+            if found is None:
+                self._notes.append(
+                    f"{text} is left out: write a date as 2026, 2026-05, 2026-05-31, 7d, today or yesterday."
+                )
+                return _Item("filter", text)
+            at = found
+        elif known in VALUES:
+            value = value.lower()
+            if value not in VALUES[known]:
+                self._notes.append(f"{text} is left out: {known}: takes {', '.join(VALUES[known])}.")
+                return _Item("filter", text)
+        return _Item("filter", text, filter=QueryFilter(name=known, value=value, negated=negated, at=at))
+
+    def _resolve(self, items: list[_Item]) -> list[_Item]:
+        """Return the items with the operators applied.
+
+        The only operators left are ORs between phrases. An operator without operands becomes a word.
+        """
+        resolved: list[_Item] = []
+        flip = False
+        for index, item in enumerate(items):
+            if item.kind != "operator":
+                resolved.append(_negate(item) if flip else item)
+                flip = False
+            elif not _operand_follows(items, index) or (item.text != "NOT" and (not resolved or flip)):
+                resolved.append(_Item("phrase", item.text, phrase=_parse_phrase(item.text), negated=flip))
+                flip = False
+            elif item.text == "NOT":
+                flip = not flip
+            elif item.text == "OR" and _is_between_phrases(items, index):
+                resolved.append(item)
+        return resolved
+
+    def _limit(self, alternatives: list[list[Phrase | Negation]]) -> list[list[Phrase | Negation]]:
+        left = WORDS_MAX
+        limited: list[list[Phrase | Negation]] = []
+        for nodes in alternatives:
+            limited.append(nodes[:left])
+            left -= len(limited[-1])
+        if sum(map(len, alternatives)) > WORDS_MAX:
+            self._notes.append(f"Only the first {WORDS_MAX} words of this text were searched for.")
+        return limited
+
+
+def _negate(item: _Item) -> _Item:
+    if item.filter is None:
+        return item._replace(negated=not item.negated)
+    return item._replace(filter=replace(item.filter, negated=not item.filter.negated))
+
+
+def _operand_follows(items: list[_Item], index: int) -> bool:
+    """Return whether an operand comes after the operator at ``index`` and after any NOTs that follow it."""
+    following = (item for item in items[index + 1 :] if item.kind != "operator" or item.text != "NOT")
+    first = next(following, None)
+    return first is not None and first.kind != "operator"
+
+
+def _is_between_phrases(items: list[_Item], index: int) -> bool:
+    after = next(item for item in items[index + 1 :] if item.kind != "operator")
+    return items[index - 1].kind != "filter" and after.kind != "filter"

@@ -1,0 +1,80 @@
+"""The sessions that a search matches and shows, and the sessions that filters select."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from keryx.clock import Micros
+from keryx.store.codec import to_json
+from keryx.store.database import ReadTx, Row
+
+
+class SessionRow(NamedTuple):
+    """The columns of a session that a search needs."""
+
+    id: str
+    audience_id: int
+    platform: str
+    state: str
+    title: str | None
+    title_by: str | None
+    display_name: str | None
+    started_at: Micros
+    active_branch_no: int
+    pinned_at: Micros | None
+    archived_at: Micros | None
+    deleted_at: Micros | None
+    project: str | None
+    tags: tuple[str, ...]
+
+    @property
+    def card_text(self) -> str:
+        """The text of the session card. A title taken from a message is left out: the message holds it."""
+        title = None if self.title_by == "text" else self.title
+        return "\n".join([each for each in (title, self.display_name, *self.tags, self.id) if each])
+
+
+def list_sessions(tx: ReadTx, session_ids: Collection[str]) -> dict[str, SessionRow]:
+    """Return some sessions by id; purged sessions are missing."""
+    if not session_ids:
+        return {}
+    rows = tx.rows("searched_sessions.list", ids=to_json(list(session_ids)))
+    return {row[0]: _session(row) for row in rows}
+
+
+def count_audiences(tx: ReadTx, *, limit: int) -> int:
+    """Count all audiences, up to ``limit``."""
+    ((count,),) = tx.rows("searched_sessions.count_audiences", limit=limit)
+    return int(count)
+
+
+def list_tags(tx: ReadTx) -> list[str]:
+    """Return all tags."""
+    return [tag for (tag,) in tx.rows("searched_sessions.list_tags")]
+
+
+def list_tagged(tx: ReadTx, tags: Collection[str], *, limit: int) -> list[str]:
+    """Return sessions with one of ``tags``."""
+    rows = tx.rows("searched_sessions.list_tagged", tags=to_json(list(tags)), limit=limit)
+    return [session_id for (session_id,) in rows]
+
+
+def list_projects(tx: ReadTx) -> dict[int, str]:
+    """Return the names of all projects by id."""
+    return dict(tx.rows("searched_sessions.list_projects"))
+
+
+def list_in_projects(tx: ReadTx, project_ids: Collection[int], *, limit: int) -> list[str]:
+    """Return sessions of some projects."""
+    rows = tx.rows("searched_sessions.list_in_projects", ids=to_json(list(project_ids)), limit=limit)
+    return [session_id for (session_id,) in rows]
+
+
+def list_in_state(tx: ReadTx, state: str, *, limit: int) -> list[str]:
+    """Return sessions that are ``pinned``, ``archived`` or ``deleted``."""
+    rows = tx.rows("searched_sessions.list_in_state", state=state, limit=limit)
+    return [session_id for (session_id,) in rows]
+
+
+def _session(row: Row) -> SessionRow:
+    *columns, tags = row
+    return SessionRow._make([*columns, () if tags is None else tuple(tags.split("\n"))])

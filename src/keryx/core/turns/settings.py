@@ -1,0 +1,173 @@
+"""The settings of turns: when a conversation starts over, and what a message does while a turn runs."""
+
+from collections.abc import Collection
+from types import MappingProxyType
+from typing import Any, Final, get_args
+
+from keryx.config import TURNS_MAX, BusySettings
+from keryx.config.readers import Reader, one_of, whole
+from keryx.config.setting import Setting
+from keryx.config.values import Values
+from keryx.core.conversations.rules.source import (
+    CHAT_TYPES,
+    ChatType,
+    check_chat_type,
+    check_id,
+    check_known_platform,
+    check_platform,
+)
+from keryx.core.turns.rules.busy import BUSY_MODES, BusyMode
+from keryx.core.turns.rules.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicies, ResetPolicy
+from keryx.errors import InvalidValue
+
+_RESET: Final = ResetPolicy()
+_HOUR: Final = whole(0, 23)
+_IDLE: Final = whole(1, IDLE_MINUTES_MAX)
+_MODE: Final[Reader[ResetMode]] = one_of(get_args(ResetMode))
+
+
+def reset_place(chosen: str) -> tuple[str | None, ChatType | None]:
+    """Split what stands under ``reset.on`` into platform and chat type; raise ``InvalidValue`` for neither."""
+    platform, colon, chat_type = chosen.partition(":")
+    if not colon and chosen in CHAT_TYPES:
+        return None, check_chat_type(chosen)
+    return check_platform(platform), check_chat_type(chat_type) if colon else None
+
+
+def _check_reset_platform(chosen: str, known: Collection[str]) -> None:
+    platform, chat_type = reset_place(chosen)
+    if platform is not None:
+        check_known_platform(platform, known, *(CHAT_TYPES if chat_type is None else ()))
+
+
+def busy_place(chosen: str) -> tuple[str, str | None]:
+    """Split what stands under ``busy.on`` into platform and chat; raise ``InvalidValue`` for anything else."""
+    platform, colon, chat = chosen.partition(":")
+    check_platform(platform)
+    if colon and not chat:
+        raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
+    check_id("chat", chat)
+    return platform, chat if colon else None
+
+
+RESET_MODE = Setting(
+    name="reset.mode",
+    read=_MODE,
+    default=_RESET.mode,
+    help="When a conversation starts over: `none`, `idle`, `daily` or `both`.",
+)
+RESET_IDLE = Setting(
+    name="reset.idle_minutes",
+    read=_IDLE,
+    default=_RESET.idle_minutes,
+    help="How long it must be quiet, for `idle` and `both`.",
+)
+RESET_HOUR = Setting(
+    name="reset.at_hour",
+    read=_HOUR,
+    default=_RESET.at_hour,
+    help="The hour from 0 to 23, in `timezone`, for `daily` and `both`.",
+)
+RESET_ON_MODE: Setting[ResetMode | None] = Setting(
+    name="reset.on.<where>.mode",
+    read=_MODE,
+    default=None,
+    chosen=reset_place,
+    platforms=_check_reset_platform,
+    help="The mode on a platform, in a chat type, or in `platform:chat type`, which wins.",
+)
+RESET_ON_IDLE: Setting[int | None] = Setting(
+    name="reset.on.<where>.idle_minutes",
+    read=_IDLE,
+    default=None,
+    chosen=reset_place,
+    platforms=_check_reset_platform,
+    help="The quiet time there; else that of `reset`.",
+)
+RESET_ON_HOUR: Setting[int | None] = Setting(
+    name="reset.on.<where>.at_hour",
+    read=_HOUR,
+    default=None,
+    chosen=reset_place,
+    platforms=_check_reset_platform,
+    help="The hour there; else that of `reset`.",
+)
+BUSY_MODE: Setting[BusyMode] = Setting(
+    name="busy.mode",
+    read=one_of(BUSY_MODES),
+    default="queue",
+    help=(
+        "What a message does while a turn runs: `queue`, `steer`, `interrupt`, `collect` or `rollback`. "
+        "In a group, a turn answers one person: others' messages wait for turns of their own."
+    ),
+)
+BUSY_ON: Setting[BusyMode | None] = Setting(
+    name="busy.on.<where>",
+    read=one_of(BUSY_MODES),
+    default=None,
+    chosen=busy_place,
+    platforms=lambda chosen, known: check_known_platform(busy_place(chosen)[0], known),
+    help="The same on a platform, or in one chat, written `platform:chat id`.",
+)
+TURNS = Setting(
+    name="turns_max",
+    read=whole(1, 10_000),
+    default=TURNS_MAX,
+    help="How many turns one gateway runs at the same time.",
+)
+_ON_PLACES: Final = (RESET_ON_MODE, RESET_ON_IDLE, RESET_ON_HOUR)
+ROWS: Final[tuple[Setting[Any], ...]] = (
+    *(RESET_MODE, RESET_IDLE, RESET_HOUR, *_ON_PLACES),
+    *(BUSY_MODE, BUSY_ON, TURNS),
+)
+
+
+def reset_policies(values: Values, *, zone: str) -> ResetPolicies:
+    """Return when conversations start over; hours are those of ``zone``."""
+    by_chat_type: dict[ChatType, ResetPolicy] = {}
+    by_platform: dict[str, ResetPolicy] = {}
+    by_both: dict[tuple[str, ChatType], ResetPolicy] = {}
+    for place in dict.fromkeys(place for setting in _ON_PLACES for place in values.by_choice(setting)):
+        policy = _policy(values, place, zone=zone)
+        platform, chat_type = reset_place(place)
+        if chat_type is None:
+            by_platform[platform or ""] = policy
+        elif platform is None:
+            by_chat_type[chat_type] = policy
+        else:
+            by_both[platform, chat_type] = policy
+    return ResetPolicies(
+        default=_policy(values, None, zone=zone),
+        by_chat_type=by_chat_type,
+        by_platform=by_platform,
+        by_platform_and_chat_type=by_both,
+    )
+
+
+def _policy(values: Values, place: str | None, *, zone: str) -> ResetPolicy:
+    """Return the policy of a place; what it leaves out is that of everywhere."""
+    mode = values.of(RESET_ON_MODE, place)
+    idle = values.of(RESET_ON_IDLE, place)
+    hour = values.of(RESET_ON_HOUR, place)
+    return ResetPolicy(
+        mode=values.of(RESET_MODE) if mode is None else mode,
+        idle_minutes=values.of(RESET_IDLE) if idle is None else idle,
+        at_hour=values.of(RESET_HOUR) if hour is None else hour,
+        zone=zone,
+    )
+
+
+def busy_settings(values: Values) -> BusySettings:
+    """Return what a message does that arrives while a turn runs."""
+    default = values.of(BUSY_MODE)
+    by_platform: dict[str, BusyMode] = {}
+    by_chat: dict[tuple[str, str], BusyMode] = {}
+    for place, mode in values.by_choice(BUSY_ON).items():
+        platform, chat = busy_place(place)
+        if chat is None:
+            by_platform[platform] = mode or default
+        else:
+            by_chat[platform, chat] = mode or default
+    return BusySettings(
+        default=default, by_platform=MappingProxyType(by_platform), by_chat=MappingProxyType(by_chat)
+    )

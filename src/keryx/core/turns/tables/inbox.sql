@@ -1,0 +1,121 @@
+-- name: inbox.find_by_ref
+-- What became of a message that may have been delivered before.
+SELECT id, session_id FROM inbox WHERE platform = :platform AND account = :account AND ref = :ref
+
+-- name: inbox.add
+-- wakes: turns
+-- One more thing for a session to answer; nothing when it is already there.
+INSERT INTO inbox (
+    session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, sent_at, received_at,
+    ready_at, seq, fate, ended_at
+)
+VALUES (
+    :session_id, :kind, :purpose, :state, :busy_mode, :platform, :account, :ref, :person_id, :source, :parts, :sent_at, :now,
+    :ready_at, :seq, :fate, :ended_at
+)
+ON CONFLICT (platform, account, ref) DO NOTHING
+RETURNING id
+
+-- name: inbox.find
+-- One item by id.
+SELECT
+    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE id = :inbox_id
+
+-- name: inbox.list_ready
+-- What waits in one session, oldest first.
+SELECT
+    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command'
+ORDER BY id
+
+-- name: inbox.find_next
+-- wakes: turns
+-- Whether anything waits in a session that its next turn may answer, now or later.
+SELECT 1 FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command' LIMIT 1
+
+-- name: inbox.list_commands
+-- Commands that wait for an answer, oldest first; in the order of the index on what is ready, or every item is read.
+SELECT
+    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE state = 'ready' AND kind = 'command'
+ORDER BY ready_at, id LIMIT :limit
+
+-- name: inbox.list_of_turn
+-- What a turn answers, oldest first.
+SELECT
+    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
+    turn_id, seq, attempts, fate, fate_note
+FROM inbox WHERE turn_id = :turn_id AND state = 'claimed'
+ORDER BY id
+
+-- name: inbox.count_open
+-- How many items of a session have no fate yet; Keryx's own requests are nobody's messages.
+SELECT COUNT(*) FROM inbox
+WHERE session_id = :session_id AND state IN ('ready', 'claimed')
+  AND purpose NOT IN ('flush', 'title')
+
+-- name: inbox.count_flushing
+-- How many requests to flush have no fate yet.
+SELECT COUNT(*) FROM inbox WHERE state IN ('ready', 'claimed') AND purpose = 'flush'
+
+-- name: inbox.claim
+-- The item belongs to this turn now, and stands at this place in the transcript.
+UPDATE inbox SET state = 'claimed', turn_id = :turn_id, seq = :seq, attempts = attempts + 1
+WHERE id = :inbox_id AND state = 'ready'
+
+-- name: inbox.postpone
+-- Asked again at a later time.
+UPDATE inbox SET ready_at = :ready_at WHERE session_id = :session_id AND state = 'ready' AND ready_at < :ready_at
+
+-- name: inbox.give_back
+-- wakes: turns
+-- The turn that had the item is over without an answer; another one will take it.
+UPDATE inbox SET
+    state = 'ready', turn_id = NULL, seq = CAST(:seq AS BIGINT), ready_at = :ready_at, attempts = attempts - :uncounted
+WHERE id = :inbox_id AND state = 'claimed'
+
+-- name: inbox.finish
+-- The item's one fate.
+UPDATE inbox SET state = :state, fate = :fate, fate_note = :fate_note, ended_at = :now
+WHERE id = :inbox_id AND state IN ('ready', 'claimed')
+
+-- name: inbox.list_fates
+-- What became of everything that came in from a platform, oldest first.
+SELECT id, ref, kind, fate, session_id, turn_id FROM inbox
+WHERE platform = :platform AND id > :after
+ORDER BY id LIMIT :limit
+
+-- name: inbox.count_unsettled
+-- How many items of a platform have no fate yet.
+SELECT COUNT(*) FROM inbox WHERE platform = :platform AND state IN ('ready', 'claimed')
+
+-- name: inbox.list_tasks
+-- The tasks without a fate that a session, or one below it, gave away; in the order in which sessions are locked.
+WITH RECURSIVE below (session_id) AS (
+    SELECT l.to_session_id FROM links l WHERE l.from_session_id = :session_id AND l.kind = 'delegation'
+    UNION
+    SELECT l.to_session_id FROM links l JOIN below b ON l.from_session_id = b.session_id WHERE l.kind = 'delegation'
+)
+SELECT
+    i.id, i.session_id, i.kind, i.purpose, i.state, i.busy_mode, i.platform, i.account, i.ref, i.person_id, i.source, i.parts,
+    i.received_at, i.ready_at, i.turn_id, i.seq, i.attempts, i.fate, i.fate_note
+FROM below b JOIN inbox i ON i.session_id = b.session_id
+WHERE i.state IN ('ready', 'claimed') AND i.purpose = 'task'
+ORDER BY i.session_id, i.id
+
+-- name: inbox.list_sessions_of
+-- The sessions that an account said something to, in the order in which sessions are locked.
+SELECT DISTINCT session_id FROM inbox WHERE platform = :platform AND account = :account ORDER BY session_id
+
+-- name: inbox.move
+-- What has no fate yet is answered elsewhere than where it was said.
+UPDATE inbox SET source = :to_source
+WHERE session_id = :session_id AND state IN ('ready', 'claimed') AND source = :source
+
+-- name: inbox.drop_of_session
+-- What came in for the session.
+DELETE FROM inbox WHERE session_id = :session_id

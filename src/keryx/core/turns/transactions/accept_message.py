@@ -1,0 +1,282 @@
+"""Accept a message: who says it, which conversation it belongs to, whether that starts over, and a stored item.
+
+Everything an acknowledgement promises is in this one transaction. A delivery that comes again changes nothing.
+"""
+
+from dataclasses import replace
+
+from keryx.config import Settings
+from keryx.core.approvals.transactions.answer_question import answer_question
+from keryx.core.conversations.rules.command import ParsedCommand, UnknownCommand
+from keryx.core.conversations.rules.message import Part, TextPart, text_of
+from keryx.core.conversations.rules.session import SessionId
+from keryx.core.conversations.rules.source import Source
+from keryx.core.conversations.tables import feed
+from keryx.core.conversations.transactions.command_context import CommandContext, Commands, NeedsAnswer
+from keryx.core.conversations.transactions.enter_session import EnteredSession, enter_session
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.tables import addresses
+from keryx.core.deliveries.transactions.queue_delivery import queue_reply
+from keryx.core.people.rules.access import OWN_SURFACES, Refused, may_speak
+from keryx.core.people.rules.person import Person
+from keryx.core.people.tables import people
+from keryx.core.people.transactions.link_accounts import Linked, enter_link
+from keryx.core.people.transactions.manage_access import resolve_source
+from keryx.core.people.transactions.pair_stranger import (
+    YOUR_CODE,
+    PairingOffered,
+    PairingRefused,
+    offer_pairing,
+)
+from keryx.core.turns.rules.busy import BARE_OVERRIDE, BusyMode, on_arrival, split_override
+from keryx.core.turns.rules.inbox import Inbound
+from keryx.core.turns.rules.reset import ResetReason
+from keryx.core.turns.rules.turn import yields_to_others
+from keryx.core.turns.tables import inbox, turns
+from keryx.core.turns.transactions.fail_turn import find_rollback_point, stop_session
+from keryx.core.turns.transactions.flush_session import give_way
+from keryx.errors import InvalidValue
+from keryx.ids import Ids
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The message is stored and will have a fate."""
+
+    inbox_id: int
+    session_id: SessionId
+    opened: bool
+    reset: ResetReason | None
+    needs_answer: NeedsAnswer | None = None
+    """A command whose answer the surface has to find, because it changes nothing."""
+    declined: str | None = None
+    """Why a command did nothing."""
+    queued: int | None = None
+    """The item whose answer is the command's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """This delivery was accepted before."""
+
+    inbox_id: int
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """A message of somebody who may speak, its ids resolved, and what it is judged by."""
+
+    inbound: Inbound
+    person: Person
+    settings: Settings
+    ids: Ids
+    commands: Commands
+
+    @property
+    def source(self) -> Source:
+        """Where it comes from."""
+        return self.inbound.source
+
+
+def accept_message(
+    tx: Tx, inbound: Inbound, *, settings: Settings, ids: Ids, commands: Commands
+) -> Accepted | Duplicate | Refused:
+    """Store what a platform delivered, or say why not; only after the commit may it be acknowledged."""
+    account = inbound.source.account or ""
+    known = inbox.find_by_ref(tx, platform=inbound.source.platform, account=account, ref=inbound.ref)
+    if known is not None:
+        return Duplicate(inbox_id=known.id, session_id=SessionId(known.session_id))
+    inbound = replace(inbound, source=resolve_source(tx, inbound.source))
+    command = commands.parse(text_of(inbound.parts))
+    source, pairs = inbound.source, inbound.source.platform in settings.pairing_platforms
+    verdict = may_speak(_find_speaker(tx, source), chat_type=source.chat_type, pairing=pairs)
+    if isinstance(verdict, Refused):
+        return _meet_stranger(tx, inbound, verdict, settings=settings, ids=ids, commands=commands)
+    incoming = Incoming(inbound=inbound, person=verdict.person, settings=settings, ids=ids, commands=commands)
+    place = _enter(tx, incoming)
+    if command is None:
+        return _queue(tx, incoming, place)
+    return _command(tx, incoming, place, command)
+
+
+def _find_speaker(tx: Tx, source: Source) -> Person | None:
+    if source.user_id is None:
+        return people.ensure_owner(tx) if source.platform in OWN_SURFACES else None
+    return people.find_by_identity(
+        tx, platform=source.platform, account=source.account or "", user_id=source.user_id
+    ) or people.find_by_identity(tx, platform=source.platform, account="", user_id=source.user_id)
+
+
+def _meet_stranger(
+    tx: Tx,
+    inbound: Inbound,
+    refused: Refused,
+    *,
+    settings: Settings,
+    ids: Ids,
+    commands: Commands,
+) -> Accepted | Refused:
+    """Say nothing, or how to be let in; a stranger with the code of ``/link`` is somebody we know."""
+    source = inbound.source
+    if refused.reason == "blocked" or source.user_id is None or source.chat_type != "dm":
+        return refused
+    linked = _enter_code(tx, source, commands.parse(text_of(inbound.parts)))
+    if linked is not None:
+        incoming = Incoming(
+            inbound=inbound, person=linked.person, settings=settings, ids=ids, commands=commands
+        )
+        place = _enter(tx, incoming)
+        reply = f"This account and {linked.source.describe()} are both {linked.person.name} now."
+        return _done(tx, incoming, place, reply=reply)
+    if refused.offer_pairing:
+        offer = offer_pairing(tx, source, ids)
+        if isinstance(offer, PairingOffered):
+            text = YOUR_CODE.format(code=offer.code, number=offer.request_no)
+            queue_reply(tx, source, text, kind="pairing", ids=ids)
+        if isinstance(offer, PairingRefused):
+            return replace(refused, offer_pairing=False)
+    return refused
+
+
+def _enter_code(tx: Tx, source: Source, command: ParsedCommand | UnknownCommand | None) -> Linked | None:
+    if not isinstance(command, ParsedCommand) or command.name != "link":
+        return None
+    try:
+        outcome = enter_link(tx, command.arguments, source=source, person_id=None)
+    except InvalidValue:
+        return None  # not even the form of a code
+    return outcome if isinstance(outcome, Linked) else None
+
+
+def _enter(tx: Tx, incoming: Incoming) -> EnteredSession:
+    """Find or open the conversation, and greet somebody at the first message ever, whatever became of it."""
+    place = enter_session(
+        tx, incoming.source, person=incoming.person, settings=incoming.settings, ids=incoming.ids
+    )
+    if incoming.source.is_passing:
+        return place  # nobody is there to be greeted, and soon the place is not either
+    addresses.note_inbound(tx, Address.of(incoming.source))
+    if people.mark_welcomed(tx, incoming.person.id) and incoming.settings.welcome:
+        queue_reply(
+            tx, incoming.source, incoming.settings.welcome, session_id=place.session_id, ids=incoming.ids
+        )
+    return place
+
+
+def _queue(tx: Tx, incoming: Incoming, place: EnteredSession) -> Accepted:
+    """Store a message to be answered, and let it act on the turn that runs."""
+    wanted, parts = _override(incoming.inbound.parts)
+    if wanted is not None and not parts:
+        return _bare(tx, incoming, place, wanted)
+    turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
+    if turn is not None and turn.state == "waiting" and wanted is None:
+        answered = answer_question(tx, incoming.inbound, turn=turn, person_id=incoming.person.id)
+        if answered is not None:
+            return Accepted(inbox_id=answered, session_id=place.session_id, opened=False, reset=place.reset)
+    mode = wanted or incoming.settings.busy.mode_for(incoming.source)
+    if turn is not None:
+        mode = _act(tx, incoming, turn, mode)
+    inbox_id = inbox.add_item(
+        tx,
+        session_id=place.session_id,
+        kind="message",
+        source=incoming.source,
+        ref=incoming.inbound.ref,
+        parts=parts,
+        person_id=incoming.person.id,
+        busy_mode=mode,
+        sent_at=incoming.inbound.sent_at,
+    )
+    feed.add_event(tx, place.session_id, "inbox", inbox_id)
+    return Accepted(inbox_id=inbox_id, session_id=place.session_id, opened=place.opened, reset=place.reset)
+
+
+def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...]]:
+    """Take a ``!steer …`` off the first text; with nothing behind it, nothing is left."""
+    if not isinstance(parts[0], TextPart):
+        return None, parts
+    mode, rest = split_override(parts[0].text)
+    if not rest.strip() and len(parts) == 1:
+        return mode, () if mode else parts
+    return mode, (TextPart(text=rest), *parts[1:])
+
+
+def _bare(tx: Tx, incoming: Incoming, place: EnteredSession, mode: BusyMode) -> Accepted:
+    """Take a mode without a message for what it can mean: ``!stop`` is ``/stop``, and nothing reaches the model."""
+    if mode == "interrupt":
+        stop = incoming.commands.parse("/stop")
+        assert stop is not None, "there is a command /stop"
+        return _command(tx, incoming, place, stop)
+    return _done(tx, incoming, place, reply=BARE_OVERRIDE.format(mode=mode))
+
+
+def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
+    """Do to the session's turn what the message asks for, and return the mode it waits in."""
+    session_id = SessionId(turn.session_id)
+    if yields_to_others(turn.purpose) and give_way(tx, session_id):
+        return mode
+    pure = mode == "rollback" and find_rollback_point(tx, turn) is not None
+    arrival = on_arrival(mode, turn_running=True, effects=("pure",) if pure else ("once",))
+    if arrival.action in ("stop", "rollback"):
+        stop_session(tx, session_id, holder=incoming.ids.token())
+    if arrival.notice is None:
+        return mode
+    queue_reply(tx, incoming.source, arrival.notice, session_id=session_id, ids=incoming.ids)
+    return "interrupt"
+
+
+def _command(
+    tx: Tx, incoming: Incoming, place: EnteredSession, command: ParsedCommand | UnknownCommand
+) -> Accepted:
+    """Carry out a command in the transaction that accepts it; its reply goes out like any other."""
+    if isinstance(command, UnknownCommand):
+        return replace(_done(tx, incoming, place, reply=command.reply), declined=command.reply)
+    context = CommandContext(
+        session_id=place.session_id,
+        key=place.key,
+        person=incoming.person,
+        source=incoming.source,
+        settings=incoming.settings,
+        ids=incoming.ids,
+        commands=incoming.commands,
+        give_way=give_way,
+    )
+    outcome = incoming.commands.run(tx, command, context=context)
+    place = replace(place, session_id=outcome.session_id)
+    done = _done(tx, incoming, place, reply=outcome.reply, needs_answer=outcome.needs_answer)
+    return replace(done, declined=outcome.reply if outcome.is_declined else None, queued=outcome.queued)
+
+
+def _done(
+    tx: Tx,
+    incoming: Incoming,
+    place: EnteredSession,
+    *,
+    reply: str | None,
+    needs_answer: NeedsAnswer | None = None,
+) -> Accepted:
+    """Store a command as done, with what is said back; or as waiting for the surface that has to answer it."""
+    inbox_id = inbox.add_item(
+        tx,
+        session_id=place.session_id,
+        kind="command",
+        source=incoming.source,
+        ref=incoming.inbound.ref,
+        parts=incoming.inbound.parts,
+        person_id=incoming.person.id,
+        sent_at=incoming.inbound.sent_at,
+        fate=None if needs_answer else "command",
+    )
+    if reply:
+        queue_reply(tx, incoming.source, reply, session_id=place.session_id, ids=incoming.ids)
+    feed.add_event(tx, place.session_id, "inbox", inbox_id)
+    return Accepted(
+        inbox_id=inbox_id,
+        session_id=place.session_id,
+        opened=place.opened,
+        reset=place.reset,
+        needs_answer=needs_answer,
+    )

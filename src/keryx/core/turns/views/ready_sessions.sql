@@ -1,0 +1,17 @@
+-- name: ready_sessions.list
+-- Sessions in which a turn may begin now, longest waiting first: something is due there, no live lease is held, and no
+-- turn lives or the one that waits is answered. One session or all: the range of an index serves both.
+SELECT i.session_id, MIN(i.ready_at) AS since
+FROM inbox i JOIN sessions s ON s.id = i.session_id
+WHERE i.state = 'ready' AND i.kind <> 'command' AND i.ready_at <= :now
+  AND i.session_id >= COALESCE(CAST(:session_id AS TEXT), '')
+  AND i.session_id <= COALESCE(
+      CAST(:session_id AS TEXT), (SELECT MAX(newest.session_id) FROM inbox newest WHERE newest.state = 'ready'))
+  AND i.purpose = COALESCE(CAST(:purpose AS TEXT), i.purpose)
+  AND (s.lease_expires_at <= :lease_now OR s.lease_boot_id <> :boot_id)
+  AND NOT EXISTS (SELECT 1 FROM turns t
+                  WHERE t.session_id = i.session_id AND t.state IN ('running', 'waiting')
+                    AND (t.state = 'running' OR i.kind <> 'approval'))
+GROUP BY i.session_id
+ORDER BY since, i.session_id
+LIMIT :limit

@@ -1,0 +1,1 @@
+"""Recovery, purges, invariants, and the processes that work on the store."""

@@ -1,0 +1,119 @@
+"""Delete sessions for good: one by wish, those whose time in the bin is over, and, into the bin first, old ones.
+
+What forks still show of a purged session is copied into them first. Each subject deletes its own rows.
+A message of a purged session that its platform delivers again counts as new.
+"""
+
+from typing import Final
+
+from keryx.core.approvals.transactions import purge as approvals
+from keryx.core.context.transactions import purge as context
+from keryx.core.conversations.rules.session import BIN_DAYS, PRUNE_DAYS, SessionId, days_before
+from keryx.core.conversations.tables import purge as session_bin
+from keryx.core.conversations.tables import sessions
+from keryx.core.conversations.transactions import purge as conversations
+from keryx.core.conversations.transactions.change_session import move_to_bin
+from keryx.core.conversations.transactions.session_guard import Actor, lock_idle, require_idle, require_owner
+from keryx.core.deliveries.transactions import purge as deliveries
+from keryx.core.media import transactions as media
+from keryx.core.processes.transactions import purge as processes
+from keryx.core.schedules.transactions import purge as schedules
+from keryx.core.turns.transactions import purge as turns
+from keryx.core.turns.transactions.flush_session import give_way
+from keryx.errors import SessionBusy
+from keryx.store.database import Tx
+from keryx.values import dataclass
+
+PURGES: Final = (
+    # In the order in which rows refer to each other. Search learns of it from the feed, and people, accounts and
+    # upkeep keep nothing of a session.
+    media.purge,
+    approvals.purge,
+    deliveries.purge,
+    schedules.purge,
+    turns.purge,
+    processes.purge,
+    context.purge,
+    conversations.purge,
+)
+"""How each subject deletes its rows of a session."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """The session is gone; so many messages were copied into its forks first."""
+
+    session_id: SessionId
+    messages: int
+    copied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinEmptied:
+    """What was purged, and what has to wait because something of it still runs."""
+
+    purged: tuple[Purged, ...]
+    busy: tuple[SessionId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What was moved into the bin, and what has to wait because something of it still runs."""
+
+    binned: tuple[SessionId, ...]
+    busy: tuple[SessionId, ...]
+
+
+def purge_session(tx: Tx, session_id: SessionId, *, person_id: int) -> Purged:
+    """Delete a session for good, for its owner; raises ``SessionBusy`` while anything of it runs."""
+    session = lock_idle(tx, session_id, actor=Actor(person_id=person_id, give_way=give_way))
+    require_owner(tx, session, person_id=person_id)
+    return _purge(tx, session)
+
+
+def empty_bin(tx: Tx, *, days: int = BIN_DAYS, limit: int = 20) -> BinEmptied:
+    """Purge up to ``limit`` sessions that have been in the bin for their whole time."""
+    purged: list[Purged] = []
+    busy: list[SessionId] = []
+    for session_id in session_bin.list_in_bin(tx, before=days_before(tx.now, days), limit=limit):
+        try:
+            require_idle(tx, session_id, give_way=give_way)
+            purged.append(_purge(tx, sessions.get_session(tx, session_id)))
+        except SessionBusy:
+            busy.append(session_id)
+    return BinEmptied(purged=tuple(purged), busy=tuple(busy))
+
+
+def prune(
+    tx: Tx, *, person_id: int, days: int = PRUNE_DAYS, platform: str | None = None, limit: int = 200
+) -> Pruned:
+    """Move up to ``limit`` of a person's closed sessions without recent activity into the bin; never a pinned one.
+
+    What came out of them (forks, the sessions after a reset) is judged by its own activity.
+    """
+    binned: list[SessionId] = []
+    busy: list[SessionId] = []
+    before = days_before(tx.now, days)
+    for session_id in session_bin.list_prunable(
+        tx, owner_id=person_id, before=before, platform=platform, limit=limit
+    ):
+        try:
+            require_idle(tx, session_id, give_way=give_way)
+        except SessionBusy:
+            busy.append(session_id)
+        else:
+            move_to_bin(tx, session_id)
+            binned.append(session_id)
+    return Pruned(binned=tuple(binned), busy=tuple(busy))
+
+
+def _purge(tx: Tx, session: sessions.SessionRecord) -> Purged:
+    """Purge a session that is locked and has no turn."""
+    session_id = SessionId(session.id)
+    for require_purgeable in (deliveries.require_purgeable, processes.require_purgeable):
+        require_purgeable(tx, session_id)
+    copied = conversations.hand_over(tx, session_id)
+    for purge in PURGES:
+        purge(tx, session_id)
+    conversations.tell_purged(tx, session.audience_id)
+    return Purged(session_id=session_id, messages=session.message_total, copied=copied)

@@ -1,0 +1,39 @@
+"""What must hold in every store at every moment, whatever crashed: the promises, as far as rows can tell.
+
+The same check runs after every step of the tests, in ``keryx doctor`` and after a restore. It changes nothing. Each
+subject states what must hold in its own rows.
+"""
+
+from typing import Final
+
+from keryx.core.approvals.views import invariants as approvals
+from keryx.core.context.views.invariants import follow_covers
+from keryx.core.conversations.views import invariants as conversations
+from keryx.core.deliveries.views import invariants as deliveries
+from keryx.core.schedules.views import invariants as schedules
+from keryx.core.turns.views import invariants as turns
+from keryx.core.values.invariant import Breach, Checks
+from keryx.store.database import ReadTx
+
+__all__ = ["CHECKS", "Breach", "check_invariants"]
+
+FOUND_MAX = 100
+
+CHECKS: Final[Checks] = {
+    **turns.CHECKS,
+    **deliveries.CHECKS,
+    **conversations.CHECKS,
+    **approvals.CHECKS,
+    **schedules.CHECKS,
+}
+"""The invariants of all subjects that one statement can check."""
+
+
+def check_invariants(tx: ReadTx, *, found_max: int = FOUND_MAX) -> list[Breach]:
+    """Return every breach, of each kind at most ``found_max``; none is what a store should have."""
+    breaches = [
+        Breach(rule=rule, session_id=session_id, what=what.format(about))
+        for check, (rule, what) in CHECKS.items()
+        for session_id, about in tx.rows(check, limit=found_max)
+    ]
+    return [*breaches, *conversations.follow_branches(tx), *follow_covers(tx)]

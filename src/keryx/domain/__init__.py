@@ -1,1 +1,0 @@
-"""Pure rules and values: no I/O, no clock, no thread, no log."""

@@ -1,0 +1,1 @@
+"""What the loops of a gateway share."""

@@ -1,0 +1,1 @@
+"""Keryx as the memory of other agent frameworks. Each module needs the extra that installs its framework."""

@@ -1,1 +1,0 @@
-"""Background processes: one small supervisor each, and who starts, finds and watches them."""

@@ -1,0 +1,1 @@
+"""Programs that Keryx starts and waits for."""

@@ -1,0 +1,163 @@
+"""The settings of MCP servers. They stand in the owner's file only: a project must not have programs started.
+
+What contradicts itself or is missing among the settings of one server is told here.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from types import MappingProxyType
+from typing import Any, Final
+
+from keryx.config import Configuration
+from keryx.config.readers import checked, command_line, one_of, optional, pairs, pairs_of, web_address, whole
+from keryx.config.setting import Setting
+from keryx.config.values import Values
+from keryx.core.people.rules.toolset import check_toolset
+from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
+from keryx.errors import InvalidValue
+from keryx.values import dataclass
+
+_REFERENCE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_SERVER_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,23}")
+_EFFECT: Final = one_of(STEP_EFFECTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerSettings:
+    """One MCP server: a program that is started, or an address."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    toolset: str | None = None
+    """The set its tools belong to; None for ``mcp-<name>``."""
+    effects: Mapping[str, StepEffect] = field(default_factory=lambda: MappingProxyType({}))
+    """What its tools do, by their own names, where the owner knows better than the server says."""
+    timeout_seconds: int = 60
+    """How long a call may take."""
+
+
+def server_name(chosen: str) -> str:
+    """Return a name that can begin the names of tools, or raise ``InvalidValue``."""
+    if not _SERVER_NAME.fullmatch(chosen):
+        raise InvalidValue(
+            f"the server's name {chosen[:40]!r}: use a letter, then at most 23 lower-case letters, digits, '-' and '_'"
+        )
+    return chosen
+
+
+COMMAND: Setting[tuple[str, ...]] = Setting(
+    name="mcp.servers.<name>.command",
+    read=command_line,
+    default=(),
+    place="own",
+    is_path=True,
+    chosen=server_name,
+    help="The command line of an MCP server that Keryx starts.",
+)
+ENV: Setting[tuple[str, ...]] = Setting(
+    name="mcp.servers.<name>.env",
+    read=pairs,
+    default=(),
+    place="own",
+    chosen=server_name,
+    holds_pairs=True,
+    help="Variables it is given; `$NAME` takes a value from the environment or the `.env`.",
+)
+URL: Setting[str | None] = Setting(
+    name="mcp.servers.<name>.url",
+    read=optional(web_address),
+    default=None,
+    place="own",
+    chosen=server_name,
+    help="The address of an MCP server that runs elsewhere (streamable HTTP).",
+)
+HEADERS: Setting[tuple[str, ...]] = Setting(
+    name="mcp.servers.<name>.headers",
+    read=pairs,
+    default=(),
+    place="own",
+    chosen=server_name,
+    holds_pairs=True,
+    help="Headers it is sent; `$NAME` in them is taken as above.",
+)
+TOOLSET: Setting[str | None] = Setting(
+    name="mcp.servers.<name>.toolset",
+    read=optional(checked(check_toolset)),
+    default=None,
+    place="own",
+    chosen=server_name,
+    help="The set its tools belong to; else `mcp-<name>`.",
+)
+EFFECTS: Setting[tuple[str, ...]] = Setting(
+    name="mcp.servers.<name>.effects",
+    read=pairs_of(_EFFECT),
+    default=(),
+    place="own",
+    chosen=server_name,
+    holds_pairs=True,
+    help="What its tools do, by name: `pure`, `idempotent`, `once` or `ask`.",
+)
+TIMEOUT: Setting[int | None] = Setting(
+    name="mcp.servers.<name>.timeout_seconds",
+    read=whole(1, 3_600),
+    default=None,
+    place="own",
+    chosen=server_name,
+    help=f"How long a call of it may take; else {McpServerSettings(name='').timeout_seconds}.",
+)
+ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EFFECTS, TIMEOUT)
+
+
+def mcp_servers(configuration: Configuration) -> tuple[McpServerSettings, ...]:
+    """Return the servers in the order of their names; raise ``InvalidValue`` with every problem, a line each."""
+    values = configuration.values
+    names = {found.chosen or "": found.origin for row in ROWS for _, found in values.chosen(row)}
+    servers: list[McpServerSettings] = []
+    problems: list[str] = []
+    for name in sorted(names):
+        try:
+            servers.append(_server(values, name, configuration.variables))
+        except InvalidValue as error:
+            problems.append(f"{names[name]}: mcp.servers.{name}: {error}")
+    if problems:
+        raise InvalidValue("\n".join(problems))
+    return tuple(servers)
+
+
+def _server(values: Values, name: str, variables: Mapping[str, str]) -> McpServerSettings:
+    command, url = values.of(COMMAND, name), values.of(URL, name)
+    if bool(command) == bool(url):
+        raise InvalidValue("give either a command, which is started, or a url")
+    effects = _named(values.of(EFFECTS, name))
+    timeout = values.of(TIMEOUT, name)
+    return McpServerSettings(
+        name=name,
+        command=command,
+        env=MappingProxyType(_filled(values.of(ENV, name), variables)),
+        url=url,
+        headers=MappingProxyType(_filled(values.of(HEADERS, name), variables)),
+        toolset=values.of(TOOLSET, name),
+        effects=MappingProxyType({tool: _EFFECT(effect) for tool, effect in effects.items()}),
+        timeout_seconds=McpServerSettings(name="").timeout_seconds if timeout is None else timeout,
+    )
+
+
+def _named(pairs: tuple[str, ...]) -> dict[str, str]:
+    parted = (each.partition("=") for each in pairs)
+    return {name.strip(): value for name, _, value in parted}
+
+
+def _filled(pairs: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the values by their names, with what they take from variables."""
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in variables:
+            raise InvalidValue(f"the variable {name} is not set; set it in the environment or the .env")
+        return variables[name]
+
+    return {name: _REFERENCE.sub(value_of, value) for name, value in _named(pairs).items()}

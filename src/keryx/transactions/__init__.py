@@ -1,1 +1,0 @@
-"""Every state change, a file each: reading this folder is reading the system."""

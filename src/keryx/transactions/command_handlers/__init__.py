@@ -1,1 +1,0 @@
-"""What each command does, by noun; ``run_command`` chooses."""

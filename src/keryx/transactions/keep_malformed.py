@@ -1,9 +1,0 @@
-"""Keep an update that could not be read; only then may the platform forget it."""
-
-from keryx.store.database import Tx
-from keryx.store.tables import malformed
-
-
-def keep_malformed(tx: Tx, *, platform: str, account: str, ref: str, raw: str, reason: str) -> bool:
-    """Store what a platform delivered as it came, with why it was not understood; say whether it is new."""
-    return malformed.add_malformed(tx, platform=platform, account=account, ref=ref, raw=raw, reason=reason)

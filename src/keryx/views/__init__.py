@@ -1,1 +1,0 @@
-"""Read models: what people and programs see, from a read-only transaction."""

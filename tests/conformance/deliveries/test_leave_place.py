@@ -1,0 +1,188 @@
+"""A place that is there for one answer: what it asks for outlives it, and nothing waits for it when it is gone."""
+
+import pytest
+
+from keryx.config import Settings
+from keryx.core.accounts.transactions import Connector, release_connector, take_connector
+from keryx.core.accounts.views import list_platforms
+from keryx.core.conversations.rules.message import TextPart
+from keryx.core.conversations.rules.session_key import ScopeSettings
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source, passing_place
+from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.tables import home_channels, outbox
+from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
+from keryx.core.deliveries.transactions.retire_address import GONE
+from keryx.core.turns.views.pending_work import is_left_behind
+from keryx.core.turns.views.terminal import ViewCursor, show_terminal
+from keryx.core.turns.views.terminal_chat import LocalChat
+from keryx.ids import Ids
+from keryx.store.codec import to_json
+from keryx.store.database import Database, Tx
+from keryx.store.opening import open_database
+from keryx.testing.clock import FakeClock
+from tests.conformance.acting import ask, call
+from tests.conformance.stage import Meanwhile, Stage
+
+PRINT = passing_place("one")
+WEB = Source(platform="web", chat_id="browser", chat_type="dm")
+
+
+@pytest.fixture
+def stage(database: Database, clock: FakeClock) -> Stage:
+    return Stage(database=database, clock=clock)
+
+
+async def arrive(stage: Stage, place: Source = PRINT) -> Connector:
+    connector = await stage.do(
+        lambda tx: take_connector(tx, platform="local", account=place.account or "", holder="print")
+    )
+    assert connector is not None
+    return connector
+
+
+async def leave(stage: Stage, connector: Connector) -> int:
+    await stage.do(lambda tx: release_connector(tx, connector))
+    return (await stage.recover()).places
+
+
+def _say_to_nobody(tx: Tx) -> None:
+    outbox.add_delivery(
+        tx,
+        address=Address.of(PRINT),
+        kind="notice",
+        parts=(TextPart(text="nobody hears it"),),
+        idempotency_key="k",
+    )
+
+
+async def key_count(stage: Stage) -> int:
+    return len(await stage.rows("SELECT key FROM session_keys"))
+
+
+async def test_its_conversation_is_closed_and_can_be_gone_on_with(stage: Stage) -> None:
+    connector = await arrive(stage)
+    assert (await stage.recover()).places == 0
+    session_id = await stage.exchange("about Rome", source=PRINT)
+    assert await stage.look(list_platforms) == ["local"]
+    assert not await stage.look(is_left_behind)
+    await stage.do(lambda tx: release_connector(tx, connector))
+    assert await stage.look(is_left_behind)
+    assert bool(await stage.recover())
+    assert not await stage.look(is_left_behind)
+    session = await stage.session(session_id)
+    assert (session.state, session.close_reason, session.source) == ("closed", "done", LOCAL_CLI)
+    assert await key_count(stage) == 0
+    assert await stage.rows("SELECT account FROM connector_leases") == []
+    assert (await stage.accept("/resume about Rome", source=LOCAL_CLI)).session_id == session_id
+    await stage.exchange("and Ostia", source=LOCAL_CLI)
+    assert [each.address for each in await stage.deliveries("local") if each.state == "ready"] == [
+        "local:cli",
+        "local:cli",
+    ]
+
+
+async def test_what_is_unsent_there_ends_with_the_reason(stage: Stage) -> None:
+    connector = await arrive(stage)
+    await stage.accept("/title", source=PRINT)
+    await stage.do(lambda tx: claim_deliveries(tx, connector))
+    await stage.exchange("hello", source=PRINT)
+    assert await leave(stage, connector) == 1
+    told = await stage.deliveries("local")
+    assert [(each.state, each.error) for each in told] == [("unknown", GONE), ("dead", GONE)]
+
+
+async def test_what_belongs_to_no_conversation_ends_too(stage: Stage) -> None:
+    connector = await arrive(stage)
+    await stage.do(_say_to_nobody)
+    assert await leave(stage, connector) == 1
+    assert [each.state for each in await stage.deliveries("local")] == ["dead"]
+
+
+async def test_what_waits_for_a_person_s_word_is_answered_at_the_terminal(stage: Stage) -> None:
+    connector = await arrive(stage)
+    accepted = await stage.accept("remember tea", source=PRINT)
+    begun = await stage.begin()
+    await call(stage, begun, ("c", "ask"))
+    await ask(stage, begun)
+    assert await leave(stage, connector) == 1
+    await stage.accept(f"/resume {accepted.session_id}", source=LOCAL_CLI)
+    await stage.accept("/approve", source=LOCAL_CLI)
+    await stage.finish(await stage.begin(), "Kept.")
+    answers = [each for each in await stage.deliveries("local") if each.kind in ("reply", "copy")]
+    assert [(each.address, each.kind) for each in answers] == [("local:cli", "reply")]
+
+
+async def test_what_nobody_has_begun_to_answer_is_answered_at_the_terminal(stage: Stage) -> None:
+    connector = await arrive(stage)
+    await stage.accept("hello", source=PRINT)
+    await stage.accept("/new", source=PRINT)
+    assert await leave(stage, connector) == 1
+    await stage.finish(await stage.begin(), "Good day.")
+    assert ("local:cli", "Good day.") in await stage.said("local")
+
+
+async def test_a_conversation_that_is_held_elsewhere_stays_there(stage: Stage) -> None:
+    session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
+    connector = await arrive(stage)
+    await stage.accept("/resume about Rome", source=PRINT)
+    await stage.exchange("and Ostia", source=PRINT)
+    assert await leave(stage, connector) == 1
+    assert (await stage.session(session_id)).state == "open"
+    assert await key_count(stage) == 1
+
+
+async def test_nothing_is_left_to_do_where_nothing_was_said(stage: Stage) -> None:
+    assert await leave(stage, await arrive(stage)) == 1
+    await arrive(stage)
+    await stage.lose_holder()
+    assert (await stage.recover()).places == 1
+
+
+async def test_it_follows_a_conversation_that_starts_over_meanwhile(
+    postgres_url: str, clock: FakeClock
+) -> None:
+    meanwhile = Meanwhile("sessions.lock")
+    slow = Stage(database=open_database(postgres_url, clock=clock, hook=meanwhile), clock=clock)
+    fast = Stage(database=open_database(postgres_url, clock=clock), clock=clock, ids=Ids(seed=8))
+    connector = await arrive(slow)
+    await slow.exchange("hello", source=PRINT)
+    meanwhile.work = lambda: fast.accept("/new", source=PRINT)
+    await slow.database.write(lambda tx: release_connector(tx, connector))
+    assert (await slow.recover()).places == 1
+    assert await slow.rows("SELECT key FROM session_keys") == []
+    assert await slow.rows("SELECT id FROM sessions WHERE state = 'open'") == []
+    for stage in (slow, fast):
+        await stage.database.close()
+
+
+async def test_what_it_arranges_is_the_terminal_s(stage: Stage) -> None:
+    await arrive(stage)
+    await stage.accept("/schedule add every 2h | look at the mail", source=PRINT)
+    await stage.accept("/sethome", source=PRINT)
+    assert [origin for (origin,) in await stage.rows("SELECT origin FROM schedules")] == [
+        to_json(LOCAL_CLI.to_dict())
+    ]
+    assert (await stage.look(home_channels.list_homes))["local"].address == Address.of(LOCAL_CLI)
+
+
+async def test_it_has_a_conversation_of_its_own_whatever_the_scope(stage: Stage) -> None:
+    stage.set(scope=ScopeSettings(dm="person"))
+    shared = await stage.exchange("about Rome", source=WEB)
+    await arrive(stage)
+    own = await stage.accept("/title printed", source=PRINT)
+    assert own.session_id != shared
+    assert (await stage.session(shared)).title == "about Rome"
+    settings = Settings(scope=ScopeSettings(dm="person"))
+    seen = await stage.look(
+        lambda tx: show_terminal(tx, LocalChat(source=PRINT, settings=settings), ViewCursor(after=0))
+    )
+    assert seen.session_id == own.session_id
+
+
+async def test_it_is_not_greeted_and_who_comes_later_is(stage: Stage) -> None:
+    stage.set(welcome="Welcome!")
+    await arrive(stage)
+    await stage.accept("hello", source=PRINT)
+    assert await stage.said("local") == []
+    await stage.accept("hello", source=LOCAL_CLI)
+    assert await stage.said("local") == [("local:cli", "Welcome!")]

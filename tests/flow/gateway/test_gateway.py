@@ -1,0 +1,243 @@
+"""Messages on their way through a running gateway: in, answered, out, each once."""
+
+import asyncio
+
+from keryx.agents.agent import Answer, Brief, Stage
+from keryx.agents.model.guide import SETUP, Guide
+from keryx.clock import SECOND
+from keryx.config import Settings
+from keryx.core.context.rules.prompt import context_block, hashed_id
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
+from keryx.core.conversations.rules.session_key import ScopeSettings
+from keryx.platforms.adapter import Capabilities, Outgoing
+from keryx.store.database import Database
+from keryx.testing.platform import FakePlatform, Trouble
+from keryx.tools.keryx.toolset import keryx_tools
+from tests.flow.running import Actor, let_in, running, said, until
+
+
+async def test_a_message_is_answered_where_it_was_said(store: Database, platform: FakePlatform) -> None:
+    async with running(store, platform, Actor()):
+        platform.say("hello", chat="1")
+        platform.say("hi", chat="2", user="ben")
+        await until(lambda: len(platform.shown) == 2)
+    assert platform.said_to("1") == ["You said: hello"]
+    assert platform.said_to("2") == ["You said: hi"]
+    assert sorted(platform.acknowledged) == ["update-1", "update-2"]
+
+
+async def test_what_comes_again_is_answered_once(store: Database, platform: FakePlatform) -> None:
+    async with running(store, platform, Actor()):
+        first = platform.say("hello")
+        await until(lambda: len(platform.shown) == 1)
+        platform.deliver(first)
+        platform.say("and this")
+        await until(lambda: len(platform.shown) == 2)
+    assert platform.said_to("1") == ["You said: hello", "You said: and this"]
+
+
+async def ask(platform: FakePlatform, text: str, *, chat: str) -> str:
+    """Say something in a chat and return what it is answered."""
+    before = len(platform.said_to(chat))
+    platform.say(text, chat=chat)
+    await until(lambda: len(platform.said_to(chat)) > before)
+    return platform.said_to(chat)[-1]
+
+
+async def test_resume_brings_back_the_last_conversation_of_this_chat_and_not_of_another(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Actor()):
+        await ask(platform, "here", chat="1")
+        assert (
+            await ask(platform, "/new", chat="1") == "Fresh conversation. /resume brings the last one back."
+        )
+        await ask(platform, "there", chat="2")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'here'."
+        # What was taken up from elsewhere is of this chat, too; one that saw nothing yet takes up the last of all.
+        await ask(platform, "/resume there", chat="1")
+        await ask(platform, "/new", chat="2")
+        await ask(platform, "elsewhere", chat="2")
+        await ask(platform, "/new", chat="1")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'there'."
+        assert await ask(platform, "/resume", chat="3") == "Going on with 'elsewhere'."
+
+
+async def test_with_one_conversation_on_every_platform_resume_brings_back_the_last_of_all(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Actor(), settings=Settings(scope=ScopeSettings(dm="person"))):
+        await ask(platform, "older", chat="1")
+        await ask(platform, "/new", chat="1")
+        await ask(platform, "newer", chat="2")
+        await ask(platform, "/new", chat="2")
+        assert await ask(platform, "/resume", chat="1") == "Going on with 'newer'."
+
+
+async def test_what_cannot_be_read_holds_nothing_up(store: Database, platform: FakePlatform) -> None:
+    async with running(store, platform, Actor()):
+        platform.garble("{")
+        platform.say("hello")
+        await until(lambda: len(platform.shown) == 1)
+    assert len(platform.acknowledged) == 2
+
+
+async def test_a_running_turn_stops_when_it_is_asked_to(store: Database, platform: FakePlatform) -> None:
+    speaking = asyncio.Event()
+
+    async def talk_on(brief: Brief, stage: Stage) -> Answer:
+        await stage.say("Once upon a time")
+        speaking.set()
+        await asyncio.sleep(60)
+        return said("never")
+
+    async with running(store, platform, Actor(talk_on)) as gateway:
+        platform.say("tell me a story")
+        await speaking.wait()
+        platform.say("/stop")
+        async with asyncio.timeout(2):
+            await until(lambda: not gateway.turns_running)
+        await until(lambda: len(platform.shown) == 1)
+    assert "never" not in "".join(platform.said_to("1"))
+
+
+async def test_an_answer_is_watched_growing_in_one_message(store: Database) -> None:
+    platform = FakePlatform(capabilities=Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10))
+    await let_in(store, platform, "ana")
+
+    async def speak_slowly(brief: Brief, stage: Stage) -> Answer:
+        for _ in range(11):
+            await stage.say("word after word, ")
+            await asyncio.sleep(0.3)
+        return said("word after word, and the end")
+
+    async with running(store, platform, Actor(speak_slowly)):
+        platform.say("speak")
+        await until(lambda: bool(platform.shown) and platform.shown[0].text.endswith("the end"))
+    (shown,) = platform.shown
+    assert len(shown.texts) > 2
+
+
+async def test_where_messages_are_known_again_a_preview_without_a_receipt_becomes_the_answer(
+    store: Database,
+) -> None:
+    can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10, deduplicates=True)
+    platform = FakePlatform(capabilities=can)
+    await let_in(store, platform, "ana")
+    troubles: list[Trouble | None] = ["lose the receipt"]
+    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+
+    async def speak_until_it_is_seen(brief: Brief, stage: Stage) -> Answer:
+        while not platform.shown:
+            await stage.say("word after word, word after word, ")
+            await asyncio.sleep(0.3)
+        return said("word after word, and the end")
+
+    async with running(store, platform, Actor(speak_until_it_is_seen)):
+        platform.say("speak")
+        await until(lambda: bool(platform.shown) and platform.shown[0].text.endswith("the end"))
+    (shown,) = platform.shown
+    assert shown.text == "word after word, and the end"
+
+
+async def test_a_receipt_that_was_lost_marks_the_second_message(
+    store: Database, platform: FakePlatform
+) -> None:
+    troubles: list[Trouble | None] = ["lose the receipt", None]
+    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+    async with running(store, platform, Actor()):
+        platform.say("hello")
+        await until(lambda: len(platform.shown) == 2)
+    assert platform.said_to("1") == ["You said: hello", "You said: hello\n(possibly repeated)"]
+
+
+async def test_long_answers_go_on_from_the_piece_that_failed(store: Database) -> None:
+    platform = FakePlatform(capabilities=Capabilities(text_max=40))
+    await let_in(store, platform, "ana")
+    refused: list[str] = []
+
+    def refuse_the_second(outgoing: Outgoing) -> Trouble | None:
+        if outgoing.key.endswith("-1") and not refused:
+            refused.append(outgoing.key)
+            return "reject"
+        return None
+
+    platform.before_send = refuse_the_second
+
+    async def tell(brief: Brief, stage: Stage) -> Answer:
+        return said("\n\n".join(f"This is paragraph {number} of it." for number in range(3)))
+
+    async with running(store, platform, Actor(tell)):
+        platform.say("tell me")
+        await until(lambda: len(platform.shown) == 3)
+    assert platform.said_to("1") == [f"This is paragraph {number} of it." for number in range(3)]
+
+
+async def test_the_guide_says_what_it_is_and_answers_with_tools(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Guide(), tools=list(keryx_tools(store))):
+        platform.say("hello there, how are you?")
+        await until(lambda: len(platform.shown) == 1)
+        assert platform.shown[0].text.startswith(SETUP)
+        platform.say("search for hello")
+        await until(lambda: len(platform.shown) == 2)
+        assert "hello there" in platform.shown[1].text
+        platform.say("/search hello")
+        await until(lambda: len(platform.shown) == 3)
+        assert "hello there" in platform.shown[2].text
+
+
+async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
+    store: Database, platform: FakePlatform
+) -> None:
+    async with running(store, platform, Guide(), tools=list(keryx_tools(store))) as gateway:
+        platform.say("remember that I like tea")
+        await until(lambda: len(platform.shown) == 1)
+        assert "I like tea" in platform.shown[0].text
+        await until(lambda: not gateway.turns_running)
+        platform.say("/approve")
+        await until(lambda: len(platform.shown) == 3)
+        assert sorted(platform.said_to("1")[1:]) == ["Allowed.", "Kept."]
+        platform.say("/memory")
+        await until(lambda: len(platform.shown) == 4)
+    assert "I like tea" in platform.shown[3].text
+
+
+async def test_calls_are_carried_out_and_steering_joins_at_the_next_step(
+    store: Database, platform: FakePlatform
+) -> None:
+    at_work, go_on = asyncio.Event(), asyncio.Event()
+    joined: list[str] = []
+
+    async def work(brief: Brief, stage: Stage) -> Answer:
+        at_work.set()
+        await go_on.wait()
+        call = ToolCallPart(call_id="c1", name="list_platforms", arguments={})
+        done = await stage.act(NewMessage(role="assistant", parts=(TextPart(text="I look."), call)))
+        joined.extend(
+            part.text for message in done.joined for part in message.parts if isinstance(part, TextPart)
+        )
+        return said(str(done.results[0].output))
+
+    async with running(store, platform, Actor(work), tools=list(keryx_tools(store))):
+        platform.say("what is connected?")
+        await at_work.wait()
+        platform.say("!steer only the names")
+        await until(lambda: len(platform.acknowledged) == 2)
+        go_on.set()
+        await until(lambda: len(platform.shown) == 1)
+    assert joined == ["only the names"]
+    assert platform.said_to("1") == ["fake"]
+
+
+async def test_the_agent_is_told_stand_ins_for_the_ids_of_users_where_the_owner_wants_it(
+    store: Database, platform: FakePlatform
+) -> None:
+    actor = Actor()
+    async with running(store, platform, actor, settings=Settings(id_salt="pepper")):
+        platform.say("hello")
+        await until(lambda: bool(actor.briefs))
+    told = context_block(actor.briefs[0].context)
+    assert hashed_id("ana", salt="pepper") in told
+    assert '"ana"' not in told
