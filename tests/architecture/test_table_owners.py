@@ -16,7 +16,7 @@ import pytest
 
 from keryx.core.upkeep.transactions.purge_session import PURGES
 from keryx.store.migrate import migrate_sqlite, search_schema
-from keryx.store.statements import parse, sql_files
+from keryx.store.statements import load, parse, sql_files
 from tests.architecture.source import PACKAGE, modules
 
 LEASE = (
@@ -214,14 +214,8 @@ def test_sqlite_finds_the_same_tables_in_every_statement(found: list[Uses], stor
             seen.add(str(table))
         return apsw.SQLITE_OK
 
-    texts = {
-        statement.name: statement
-        for resource in sql_files(PACKAGE / "core")
-        if not resource.name.endswith(".postgres.sql")
-        for statement in parse(resource.read_text(encoding="utf-8"), dialect="sqlite")
-    }
     differing = {}
-    for name, statement in texts.items():
+    for name, statement in load("sqlite").items():
         seen.clear()
         store.authorizer = note
         store.execute(f"EXPLAIN {statement.sql}", dict.fromkeys(statement.params))

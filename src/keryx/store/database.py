@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keryx.clock import Micros
-from keryx.store.statements import Dialect, Statement, Topic
+from keryx.store.statements import Dialect, R, Statement, Topic
+from keryx.store.statements import Row as Row
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 Hook = Callable[[str], None]
 """Called with a statement's name right before the statement runs; tests inject faults here."""
 
@@ -51,6 +51,29 @@ class ReadTx(ABC):
         """Run a named statement and return its first row, or None."""
         rows = self.rows(name, **params)
         return rows[0] if rows else None
+
+    def all(self, kind: type[R], name: str, /, **params: Any) -> list[R]:
+        """Run a named statement and return its rows as records, whose fields are filled by column name."""
+        rows = self.rows(name, **params)
+        return list(map(self._statements[name].maker(kind), rows)) if rows else []
+
+    def one(self, kind: type[R], name: str, /, **params: Any) -> R | None:
+        """Run a named statement and return its first row as a record, or None."""
+        rows = self.rows(name, **params)
+        return self._statements[name].maker(kind)(rows[0]) if rows else None
+
+    def value(self, name: str, /, **params: Any) -> Any:
+        """Run a named statement and return the first column of its first row, or None."""
+        rows = self.rows(name, **params)
+        return rows[0][0] if rows else None
+
+    def values(self, name: str, /, **params: Any) -> list[Any]:
+        """Run a named statement and return the first column of its rows."""
+        return [row[0] for row in self.rows(name, **params)]
+
+    def exists(self, name: str, /, **params: Any) -> bool:
+        """Run a named statement and say whether it returns a row."""
+        return bool(self.rows(name, **params))
 
     def _statement(self, name: str, params: dict[str, Any]) -> Statement:
         statement = self._statements[name]

@@ -47,7 +47,10 @@ class PostgresTx(Tx):
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         """Run a named statement and return all its rows."""
         statement = self._statement(name, params)
-        rows = self.connection.execute(statement.sql.encode(), params).fetchall()
+        cursor = self.connection.execute(statement.sql.encode(), params)
+        if not statement.columns and cursor.description is not None:
+            statement.columns[:] = [column.name for column in cursor.description]
+        rows = cursor.fetchall()
         if statement.wakes and rows:
             self.wakes |= statement.wakes
         return rows

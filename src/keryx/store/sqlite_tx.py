@@ -1,6 +1,7 @@
 """A transaction on one SQLite connection."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -48,7 +49,11 @@ class SqliteTx(Tx):
         if self._guard is not None:
             self._guard()
         statement = self._statement(name, params)
-        rows = self._connection.execute(statement.sql, params).fetchall()
+        cursor = self._connection.execute(statement.sql, params)
+        if not statement.columns:
+            with suppress(apsw.ExecutionCompleteError):  # no rows, no names
+                statement.columns[:] = [column[0] for column in cursor.get_description()]
+        rows = cursor.fetchall()
         if statement.wakes and rows:
             self.wakes |= statement.wakes
         return rows

@@ -1,19 +1,25 @@
 """Named SQL statements from the ``.sql`` files of the subjects.
 
 Both databases share one text; for PostgreSQL, a statement with the same name in ``<noun>.postgres.sql`` replaces
-it. A sentence introduces every statement. No code assembles SQL from strings.
+it. A sentence introduces every statement. No code assembles SQL from strings. A list of columns that several statements
+return is written once, under ``-- columns: turn``; they write ``{turn}``, or ``{t.turn}`` with the table's alias.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, fields
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final, Literal, get_args
+from operator import itemgetter
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from keryx.errors import StoreError
 from keryx.values import dataclass
 
+Row = tuple[Any, ...]
+R = TypeVar("R")
+"""A record: a NamedTuple or a dataclass with a field for each column."""
 Dialect = Literal["sqlite", "postgres"]
 Topic = Literal["turns", "deliveries"]
 """The work that a commit may make possible: a turn that can begin, a delivery that can be sent."""
@@ -23,6 +29,8 @@ SQL_LAYERS: Final = ("tables", "views")
 """The layers that contain SQL if they are folders."""
 
 _HEAD = re.compile(r"^-- name:(?P<name>.*)$", re.MULTILINE)
+_COLUMNS = re.compile(r"^-- columns: (?P<name>[a-z_]+)\n(?P<list>(?:.+\n)+)", re.MULTILINE)
+_USE = re.compile(r"\{(?P<alias>[a-z_]+\.)?(?P<name>[a-z_]+)\}")
 _NAME = re.compile(r"[a-z_]+\.[a-z_0-9]+")
 _WAKES = re.compile(r"-- wakes: (.*)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
@@ -41,6 +49,33 @@ class Statement:
     given: tuple[str, ...]
     wakes: frozenset[Topic] = frozenset()
     """The topics that may have work after this statement changed rows, from the line ``-- wakes:``."""
+    columns: list[str] = field(default_factory=list, compare=False)
+    """The names of the returned columns; the driver fills them in when the statement first returns a row."""
+    makers: dict[type, Callable[..., Any]] = field(default_factory=dict, compare=False)
+    """How a row becomes a record of each type that the statement was read into."""
+
+    def maker(self, kind: type[R]) -> Callable[[Row], R]:
+        """Return what makes a record of a row, by the names of the columns; raise ``StoreError`` if they differ."""
+        made = self.makers.get(kind)
+        if made is None:
+            made = self.makers[kind] = _maker(self, kind)
+        return made
+
+
+def _maker(statement: Statement, kind: Any) -> Callable[[Row], Any]:
+    is_tuple = issubclass(kind, tuple)
+    columns, names = statement.columns, kind._fields if is_tuple else [each.name for each in fields(kind)]
+    if sorted(names) != sorted(columns):
+        raise StoreError(
+            f"{statement.name} returns {', '.join(columns)}; {kind.__name__} has {', '.join(names)}."
+        )
+    if not is_tuple:
+        return lambda row: kind(**dict(zip(columns, row, strict=True)))
+    if list(names) == columns:
+        make: Callable[[Row], Any] = kind._make
+        return make
+    order = itemgetter(*map(columns.index, names))
+    return lambda row: kind._make(order(row))
 
 
 @cache
@@ -64,13 +99,13 @@ def read(resources: Iterable[Traversable], *, dialect: Dialect) -> dict[str, Sta
     """Return the statements of the ``.sql`` files by name; raise ``StoreError`` if two have the same name."""
     shared: dict[str, Statement] = {}
     special: dict[str, Statement] = {}
-    for resource in resources:
-        target = special if resource.name.endswith(".postgres.sql") else shared
-        for statement in parse(resource.read_text(encoding="utf-8"), dialect=dialect):
+    files = [(resource.name, resource.read_text(encoding="utf-8")) for resource in resources]
+    columns = _column_lists(files)
+    for file, text in files:
+        target = special if file.endswith(".postgres.sql") else shared
+        for statement in parse(_expand(text, columns, file), dialect=dialect):
             if statement.name in target:
-                raise StoreError(
-                    f"{resource.name} defines {statement.name} a second time; rename one of the two."
-                )
+                raise StoreError(f"{file} defines {statement.name} a second time; rename one of the two.")
             target[statement.name] = statement
     strays = special.keys() - shared.keys()
     if strays:
@@ -100,6 +135,30 @@ def parse(text: str, *, dialect: Dialect) -> Iterator[Statement]:
             given=tuple(sorted(params & GIVEN_BY_STORE)),
             wakes=_wakes(name, lines),
         )
+
+
+def _column_lists(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the lists of columns of all files by name; raise ``StoreError`` if two have the same name."""
+    lists: dict[str, list[str]] = {}
+    for file, text in files:
+        for found in _COLUMNS.finditer(text):
+            if found["name"] in lists:
+                raise StoreError(
+                    f"{file} defines the columns {found['name']} a second time; rename one of the two."
+                )
+            lists[found["name"]] = " ".join(found["list"].split()).split(", ")
+    return lists
+
+
+def _expand(text: str, lists: Mapping[str, list[str]], file: str) -> str:
+    """Replace each use of a list of columns by the list."""
+
+    def columns(use: re.Match[str]) -> str:
+        if use["name"] not in lists:
+            raise StoreError(f"{file} uses {use[0]}, but no file has a line '-- columns: {use['name']}'.")
+        return ", ".join((use["alias"] or "") + column for column in lists[use["name"]])
+
+    return _USE.sub(columns, text)
 
 
 def _wakes(name: str, lines: list[str]) -> frozenset[Topic]:

@@ -1,11 +1,14 @@
 """Named SQL: the format of a file, and the statements for each dialect."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from keryx.clock import Micros
 from keryx.errors import StoreError
-from keryx.store.statements import load, parse, read
+from keryx.store.statements import Statement, load, parse, read
 
 SHARED = """\
 -- name: things.find
@@ -81,3 +84,67 @@ def test_an_override_without_a_shared_statement_is_refused(tmp_path: Path, diale
 
 def test_both_databases_know_the_same_statements() -> None:
     assert load("sqlite").keys() == load("postgres").keys()
+
+
+COLUMNS = """\
+-- columns: thing
+id, name AS label,
+since_at
+
+-- name: things.find
+-- A thing.
+SELECT {t.thing} FROM things t WHERE t.id = :id
+"""
+
+
+def test_a_named_list_of_columns_is_put_in_with_the_alias_of_the_table(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("-- name: others.list\n-- All.\nSELECT {thing} FROM things")
+    (tmp_path / "b.sql").write_text(COLUMNS)
+    found = read(sorted(tmp_path.glob("*.sql")), dialect="sqlite")
+    assert found["others.list"].sql == "SELECT id, name AS label, since_at FROM things"
+    assert (
+        found["things.find"].sql == "SELECT t.id, t.name AS label, t.since_at FROM things t WHERE t.id = :id"
+    )
+
+
+def test_a_list_of_columns_that_no_file_names_or_two_files_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("-- name: things.list\n-- All.\nSELECT {things} FROM things")
+    with pytest.raises(
+        StoreError, match=r"a\.sql uses \{things\}, but no file has a line '-- columns: things'"
+    ):
+        read(sorted(tmp_path.glob("*.sql")), dialect="sqlite")
+    (tmp_path / "a.sql").write_text(COLUMNS)
+    (tmp_path / "b.sql").write_text(COLUMNS)
+    with pytest.raises(StoreError, match=r"b\.sql defines the columns thing a second time"):
+        read(sorted(tmp_path.glob("*.sql")), dialect="sqlite")
+
+
+class Thing(NamedTuple):
+    id: int
+    since_at: Micros
+
+
+@dataclass
+class ThingValue:
+    since_at: Micros
+    id: int
+
+
+def returning(*columns: str) -> Statement:
+    [statement] = parse(SHARED.partition("\n\n")[0], dialect="sqlite")
+    statement.columns[:] = columns
+    return statement
+
+
+@pytest.mark.parametrize(("columns", "row"), [(("id", "since_at"), (1, 9)), (("since_at", "id"), (9, 1))])
+def test_a_record_is_filled_by_the_names_of_the_columns(
+    columns: tuple[str, ...], row: tuple[int, ...]
+) -> None:
+    assert returning(*columns).maker(Thing)(row) == Thing(id=1, since_at=9)
+    assert returning(*columns).maker(ThingValue)(row) == ThingValue(id=1, since_at=9)
+
+
+@pytest.mark.parametrize("columns", [("id",), ("id", "since_at", "name"), ("id", "name")])
+def test_columns_that_are_not_the_fields_of_the_record_are_refused(columns: tuple[str, ...]) -> None:
+    with pytest.raises(StoreError, match=r"things\.find returns id.*; Thing has id, since_at\."):
+        returning(*columns).maker(Thing)

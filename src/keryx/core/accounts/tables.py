@@ -27,10 +27,10 @@ class HeldAccount(NamedTuple):
 
 def take(tx: Tx, *, platform: str, account: str, holder: str) -> int | None:
     """Take or keep an account for polling; return the epoch, or None while another gateway has it."""
-    row = tx.row(
+    found: int | None = tx.value(
         "connector_leases.take", platform=platform, account=account, holder=holder, lease_time=LEASE_TIME
     )
-    return None if row is None else row[0]
+    return found
 
 
 def release(tx: Tx, *, platform: str, account: str, holder: str, epoch: int) -> None:
@@ -51,12 +51,12 @@ def free_holder(tx: Tx, holder: str) -> None:
 
 def list_held(tx: ReadTx) -> list[HeldAccount]:
     """Return which accounts are polled, and by which gateway."""
-    return [HeldAccount._make(row) for row in tx.rows("connector_leases.list_held")]
+    return tx.all(HeldAccount, "connector_leases.list_held")
 
 
 def list_left(tx: ReadTx, *, limit: int) -> list[str]:
     """Return the accounts of passing places that nobody holds any more."""
-    return [account for (account,) in tx.rows("connector_leases.list_left", limit=limit)]
+    return tx.values("connector_leases.list_left", limit=limit)
 
 
 def drop_left(tx: Tx, account: str) -> bool:

@@ -13,7 +13,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class Blob(NamedTuple):
-    """One row, in the order of its columns; ``data`` is None where the bytes lie beside the store."""
+    """A row of the table; ``data`` is None where the bytes lie beside the store."""
 
     hash: str
     media_type: str
@@ -34,14 +34,12 @@ def add_blob(tx: Tx, *, hash: str, media_type: str, size_bytes: int, data: bytes
 
 def find_blob(tx: ReadTx, hash: str) -> Blob | None:  # noqa: A002 - named as the column
     """Return a content by its hash, or None."""
-    row = tx.row("blobs.find", hash=hash)
-    return None if row is None else Blob._make(row)
+    return tx.one(Blob, "blobs.find", hash=hash)
 
 
 def find_held(tx: ReadTx, hash: str, *, holder: str) -> Blob | None:  # noqa: A002 - named as the column
     """Return a content that ``holder`` needs, or None."""
-    row = tx.row("blobs.find_held", hash=hash, holder=holder)
-    return None if row is None else Blob._make(row)
+    return tx.one(Blob, "blobs.find_held", hash=hash, holder=holder)
 
 
 def find_result(tx: ReadTx, digest: str, *, session_id: str) -> str | None:
@@ -54,7 +52,7 @@ def find_result(tx: ReadTx, digest: str, *, session_id: str) -> str | None:
 
 def is_newer(tx: ReadTx, hash: str, *, since: Micros) -> bool:  # noqa: A002 - named as the column
     """Say whether a content is there and was brought after ``since``."""
-    return tx.row("blobs.find_newer", hash=hash, since=since) is not None
+    return tx.exists("blobs.find_newer", hash=hash, since=since)
 
 
 def add_ref(tx: Tx, *, hash: str, holder: str) -> None:  # noqa: A002 - named as the column
@@ -74,4 +72,4 @@ def drop_refs(tx: Tx, *, holder: str) -> None:
 
 def collect(tx: Tx, *, before: Micros, limit: int) -> list[str]:
     """Drop contents that nobody needs and nobody brought after ``before``; return their hashes."""
-    return [digest for (digest,) in tx.rows("blobs.collect", before=before, limit=limit)]
+    return tx.values("blobs.collect", before=before, limit=limit)

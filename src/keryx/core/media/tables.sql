@@ -1,3 +1,6 @@
+-- columns: blob
+hash, media_type, size_bytes, data, created_at
+
 -- name: blobs.add
 -- A content by its hash; one that is there gets its time anew, so that it is not collected under its new user's hands.
 INSERT INTO blobs (hash, media_type, size_bytes, data, created_at)
@@ -6,11 +9,11 @@ ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at
 
 -- name: blobs.find
 -- One content; the bytes are there only where the store itself keeps them.
-SELECT hash, media_type, size_bytes, data, created_at FROM blobs WHERE hash = :hash
+SELECT {blob} FROM blobs WHERE hash = :hash
 
 -- name: blobs.find_held
 -- One content, if a holder needs it.
-SELECT b.hash, b.media_type, b.size_bytes, b.data, b.created_at
+SELECT {b.blob}
 FROM blob_refs r
 JOIN blobs b ON b.hash = r.hash
 WHERE r.hash = :hash AND r.holder = :holder

@@ -11,7 +11,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class Process(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     session_id: str
@@ -51,24 +51,23 @@ def add_process(
         "patterns": list(notice.patterns),
         "every_minutes": notice.every_minutes,
     }
-    row = tx.row("processes.add", session_id=session_id, owner_id=owner_id, notice=to_json(wish), **columns)
-    assert row is not None
-    process_id: int = row[0]
+    process_id: int = tx.value(
+        "processes.add", session_id=session_id, owner_id=owner_id, notice=to_json(wish), **columns
+    )
     return process_id
 
 
 def get_process(tx: ReadTx, process_id: int) -> Process:
     """Return a process whoever asks: for the system's own work, never for what a person sees."""
-    row = tx.row("processes.find", process_id=process_id)
+    row = tx.one(Process, "processes.find", process_id=process_id)
     if row is None:
         raise NotFound(f"There is no process {process_id}.")
-    return Process._make(row)
+    return row
 
 
 def find_in_folder(tx: ReadTx, folder: str) -> Process | None:
     """Return the process whose folder has this name, or None: for the system's own work."""
-    row = tx.row("processes.find_in_folder", folder=folder)
-    return None if row is None else Process._make(row)
+    return tx.one(Process, "processes.find_in_folder", folder=folder)
 
 
 def set_pid(tx: Tx, process_id: int, *, pid: int, pid_started_at: Micros, machine_boot_id: str) -> bool:
@@ -95,12 +94,12 @@ def end_process(
 
 def session_pinned(tx: ReadTx, session_id: str) -> bool:
     """Say whether a live process keeps the session from being reset now."""
-    return tx.row("processes.find_pin", session_id=session_id) is not None
+    return tx.exists("processes.find_pin", session_id=session_id)
 
 
 def has_running(tx: ReadTx, session_id: str) -> bool:
     """Say whether a process of the session runs."""
-    return tx.row("processes.has_running", session_id=session_id) is not None
+    return tx.exists("processes.has_running", session_id=session_id)
 
 
 def drop_of_session(tx: Tx, session_id: str) -> None:

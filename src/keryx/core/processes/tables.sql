@@ -1,3 +1,7 @@
+-- columns: process
+id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code, notice
+AS notice_json, output_bytes, pins_until_at, started_at, ended_at, host, folder
+
 -- name: processes.add
 -- A process that is about to run; its pid comes when it has one.
 INSERT INTO processes (
@@ -11,16 +15,12 @@ RETURNING id
 
 -- name: processes.find
 -- One process by id.
-SELECT
-    id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code,
-    notice, output_bytes, pins_until_at, started_at, ended_at, host, folder
+SELECT {process}
 FROM processes WHERE id = :process_id
 
 -- name: processes.find_in_folder
 -- The process whose folder has this name.
-SELECT
-    id, session_id, owner_id, state, command, workspace, backend, has_pty, pid, pid_started_at, boot_id, exit_code,
-    notice, output_bytes, pins_until_at, started_at, ended_at, host, folder
+SELECT {process}
 FROM processes WHERE folder = :folder
 
 -- name: processes.set_pid

@@ -27,8 +27,7 @@ class ListedProcess(NamedTuple):
 
 def list_processes(tx: ReadTx, session_id: str, *, limit: int) -> list[ListedProcess]:
     """Return the background processes of a session, newest first."""
-    rows = tx.rows("process_list.list_of_session", session_id=session_id, limit=limit)
-    return [ListedProcess._make(row) for row in rows]
+    return tx.all(ListedProcess, "process_list.list_of_session", session_id=session_id, limit=limit)
 
 
 def list_of_session(tx: ReadTx, session_id: str, *, person_id: int, limit: int) -> list[ListedProcess]:

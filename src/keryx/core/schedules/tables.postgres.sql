@@ -1,8 +1,6 @@
 -- name: schedules.take_due
 -- The active schedule, of somebody who may speak, that has been due longest and that no other gateway is firing.
-SELECT
-    id, owner_id, name, state, rule, zone, parts, route, origin, session_id, missed, overlap, options, anchor_at,
-    due_at, last_due_at, created_at, changed_at
+SELECT {schedule}
 FROM schedules
 WHERE state = 'active' AND due_at <= :now
   AND owner_id NOT IN (SELECT id FROM people WHERE blocked_at IS NOT NULL)

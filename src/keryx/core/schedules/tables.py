@@ -10,14 +10,14 @@ from keryx.core.schedules.rules.plan import ScheduleOptions, SchedulePlan
 from keryx.core.schedules.rules.timing import MissedPolicy, OverlapPolicy
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, from_json, source_from_json, to_json
-from keryx.store.database import ReadTx, Row, Tx
+from keryx.store.database import ReadTx, Tx
 
 ScheduleState = Literal["active", "paused", "ended"]
 FireState = Literal["fired", "finished", "failed", "skipped"]
 
 
 class Schedule(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     owner_id: PersonId
@@ -55,7 +55,7 @@ class Schedule(NamedTuple):
 
 
 class Fire(NamedTuple):
-    """One instant of a schedule, in the order of its columns."""
+    """One instant of a schedule."""
 
     schedule_id: int
     due_at: Micros
@@ -84,7 +84,7 @@ def add_schedule(
     due_at: Micros,
 ) -> int | None:
     """Add an active schedule that counts from now and return its id; None when the name is taken."""
-    row = tx.row(
+    found: int | None = tx.value(
         "schedules.add",
         owner_id=owner_id,
         origin=None if origin is None else to_json(origin.to_dict()),
@@ -92,23 +92,24 @@ def add_schedule(
         due_at=due_at,
         **_columns(plan),
     )
-    return None if row is None else row[0]
+    return found
 
 
 def get_schedule(tx: ReadTx, schedule_id: int, *, owner_id: int) -> Schedule:
     """Return a schedule of this person; anybody else's is not found."""
-    return _schedule(tx.row("schedules.find", schedule_id=schedule_id, owner_id=owner_id), schedule_id)
+    return _schedule(tx, "schedules.find", schedule_id, owner_id)
 
 
 def lock_schedule(tx: Tx, schedule_id: int, *, owner_id: int) -> Schedule:
     """Return a schedule of this person and keep everybody else from changing or firing it."""
-    return _schedule(tx.row("schedules.lock", schedule_id=schedule_id, owner_id=owner_id), schedule_id)
+    return _schedule(tx, "schedules.lock", schedule_id, owner_id)
 
 
 def name_taken(tx: ReadTx, name: str, *, owner_id: int, schedule_id: int) -> bool:
     """Say whether another schedule of this person has the name."""
-    row = tx.row("schedules.find_named", name=clean_text(name), owner_id=owner_id, schedule_id=schedule_id)
-    return row is not None
+    return tx.exists(
+        "schedules.find_named", name=clean_text(name), owner_id=owner_id, schedule_id=schedule_id
+    )
 
 
 def change_schedule(
@@ -125,14 +126,13 @@ def set_state(tx: Tx, schedule_id: int, state: ScheduleState, *, due_at: Micros 
 
 def take_due(tx: Tx) -> Schedule | None:
     """Return the schedule that has been due longest, for this transaction alone, or None."""
-    row = tx.row("schedules.take_due")
-    return None if row is None else Schedule._make(row)
+    return tx.one(Schedule, "schedules.take_due")
 
 
 def next_due(tx: ReadTx) -> Micros | None:
     """Return when the next active schedule is due, or None when there is none."""
-    row = tx.row("schedules.next_due")
-    return None if row is None else row[0]
+    found: Micros | None = tx.value("schedules.next_due")
+    return found
 
 
 def advance(
@@ -172,26 +172,26 @@ def add_skip(tx: Tx, schedule_id: int, due_at: Micros, *, note: str) -> None:
 
 def has_open_fire(tx: ReadTx, schedule_id: int) -> bool:
     """Say whether an earlier fire is still waiting or running."""
-    return tx.row("schedules.find_open_fire", schedule_id=schedule_id) is not None
+    return tx.exists("schedules.find_open_fire", schedule_id=schedule_id)
 
 
 def end_fire_of_inbox(
     tx: Tx, inbox_id: int, state: Literal["finished", "failed"], note: str | None = None
 ) -> EndedFire | None:
     """Let the fire that made an inbox item end as its run did; None for an item that no fire made, or that ended."""
-    row = tx.row("schedules.end_fire", inbox_id=inbox_id, state=state, note=clean_text(note))
-    return None if row is None else EndedFire._make(row)
+    return tx.one(EndedFire, "schedules.end_fire", inbox_id=inbox_id, state=state, note=clean_text(note))
 
 
 def list_fires(tx: ReadTx, schedule_id: int, *, limit: int) -> list[Fire]:
     """Return the fires and recorded skips of a schedule, newest first."""
-    return [Fire._make(row) for row in tx.rows("schedules.list_fires", schedule_id=schedule_id, limit=limit)]
+    return tx.all(Fire, "schedules.list_fires", schedule_id=schedule_id, limit=limit)
 
 
-def _schedule(row: Row | None, schedule_id: int) -> Schedule:
-    if row is None:
+def _schedule(tx: ReadTx, statement: str, schedule_id: int, owner_id: int) -> Schedule:
+    schedule = tx.one(Schedule, statement, schedule_id=schedule_id, owner_id=owner_id)
+    if schedule is None:
         raise NotFound(f"There is no schedule {schedule_id} of yours.")
-    return Schedule._make(row)
+    return schedule
 
 
 def _columns(plan: SchedulePlan) -> dict[str, str]:

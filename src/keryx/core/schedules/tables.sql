@@ -1,3 +1,7 @@
+-- columns: schedule
+id, owner_id, name, state, rule, zone, parts AS body, route, origin AS origin_json, session_id, missed, overlap,
+options AS options_json, anchor_at, due_at, last_due_at, created_at, changed_at
+
 -- name: schedules.add
 -- A new active schedule; nothing when its owner has one of that name.
 INSERT INTO schedules (
@@ -13,17 +17,13 @@ RETURNING id
 
 -- name: schedules.find
 -- One schedule, if this person owns it.
-SELECT
-    id, owner_id, name, state, rule, zone, parts, route, origin, session_id, missed, overlap, options, anchor_at,
-    due_at, last_due_at, created_at, changed_at
+SELECT {schedule}
 FROM schedules WHERE id = :schedule_id AND owner_id = :owner_id
 
 -- name: schedules.lock
 -- One schedule, if this person owns it; nobody else changes or fires it until this transaction ends.
 UPDATE schedules SET state = state WHERE id = :schedule_id AND owner_id = :owner_id
-RETURNING
-    id, owner_id, name, state, rule, zone, parts, route, origin, session_id, missed, overlap, options, anchor_at,
-    due_at, last_due_at, created_at, changed_at
+RETURNING {schedule}
 
 -- name: schedules.find_named
 -- Whether another schedule of this person has the name.
@@ -42,9 +42,7 @@ UPDATE schedules SET state = :state, due_at = :due_at, changed_at = :now WHERE i
 
 -- name: schedules.take_due
 -- The active schedule, of somebody who may speak, that has been due longest.
-SELECT
-    id, owner_id, name, state, rule, zone, parts, route, origin, session_id, missed, overlap, options, anchor_at,
-    due_at, last_due_at, created_at, changed_at
+SELECT {schedule}
 FROM schedules
 WHERE state = 'active' AND due_at <= :now
   AND owner_id NOT IN (SELECT id FROM people WHERE blocked_at IS NOT NULL)

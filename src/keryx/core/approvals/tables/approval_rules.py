@@ -1,14 +1,15 @@
 """Approval rules: what people lastingly allow, each with the approval that made it; a dropped one never holds again."""
 
 from keryx.core.approvals.rules.approval_rule import ApprovalRule
-from keryx.store.database import ReadTx, Row, Tx
+from keryx.store.database import ReadTx, Tx
 
 
 def add_rule(
     tx: Tx, *, person_id: int, session_id: str | None, tool: str, pattern: str, approval_id: int
 ) -> ApprovalRule:
     """Keep a lasting yes and return it; with a session it holds only there."""
-    row = tx.row(
+    rule = tx.one(
+        ApprovalRule,
         "approval_rules.add",
         person_id=person_id,
         session_id=session_id,
@@ -16,14 +17,15 @@ def add_rule(
         pattern=pattern,
         approval_id=approval_id,
     )
-    assert row is not None
-    return _rule(row)
+    assert rule is not None
+    return rule
 
 
 def list_for_call(tx: ReadTx, *, person_id: int, session_id: str, tool: str) -> list[ApprovalRule]:
     """Return what a person lastingly allows a tool in a session, oldest first."""
-    rows = tx.rows("approval_rules.list_for_call", person_id=person_id, session_id=session_id, tool=tool)
-    return [_rule(row) for row in rows]
+    return tx.all(
+        ApprovalRule, "approval_rules.list_for_call", person_id=person_id, session_id=session_id, tool=tool
+    )
 
 
 def drop_rule(tx: Tx, rule_id: int, *, person_id: int) -> bool:
@@ -34,8 +36,3 @@ def drop_rule(tx: Tx, rule_id: int, *, person_id: int) -> bool:
 def drop_of_session(tx: Tx, session_id: str) -> None:
     """End what was allowed for a session."""
     tx.run("approval_rules.drop_of_session", session_id=session_id)
-
-
-def _rule(row: Row) -> ApprovalRule:
-    rule_id, tool, pattern, session_id = row
-    return ApprovalRule(id=rule_id, tool=tool, pattern=pattern, session_id=session_id)

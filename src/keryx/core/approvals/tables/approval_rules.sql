@@ -1,14 +1,17 @@
+-- columns: rule
+id, tool, pattern, session_id
+
 -- name: approval_rules.add
 -- A lasting yes; one that stands already stays as it is.
 INSERT INTO approval_rules (person_id, session_id, tool, pattern, approval_id, since_at)
 VALUES (:person_id, :session_id, :tool, :pattern, :approval_id, :now)
 ON CONFLICT (person_id, tool, pattern, COALESCE(session_id, '')) WHERE dropped_at IS NULL
 DO UPDATE SET since_at = approval_rules.since_at
-RETURNING id, tool, pattern, session_id
+RETURNING {rule}
 
 -- name: approval_rules.list_for_call
 -- What a person lastingly allows a tool in a session, oldest first.
-SELECT id, tool, pattern, session_id FROM approval_rules
+SELECT {rule} FROM approval_rules
 WHERE person_id = :person_id AND tool = :tool AND dropped_at IS NULL
   AND (session_id IS NULL OR session_id = :session_id)
 ORDER BY id

@@ -12,7 +12,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class ApprovalRecord(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: ApprovalId
     session_id: str
@@ -82,10 +82,10 @@ def add_allowed(
 
 def get_approval(tx: ReadTx, approval_id: int) -> ApprovalRecord:
     """Return an approval by id."""
-    row = tx.row("approvals.find", approval_id=approval_id)
+    row = tx.one(ApprovalRecord, "approvals.find", approval_id=approval_id)
     if row is None:
         raise NotFound(f"There is no question {approval_id}.")
-    return ApprovalRecord._make(row)
+    return row
 
 
 def decide(tx: Tx, approval: Approval) -> None:
@@ -106,8 +106,8 @@ def list_expired(tx: ReadTx, *, limit: int) -> list[tuple[ApprovalId, str]]:
 
 def find_verdict(tx: ReadTx, *, turn_id: int, call_id: str) -> ApprovalState | None:
     """Return how it stands with the question about a call; None where nobody was asked."""
-    row = tx.row("approvals.find_of_call", turn_id=turn_id, call_id=call_id)
-    return None if row is None else row[0]
+    found: ApprovalState | None = tx.value("approvals.find_of_call", turn_id=turn_id, call_id=call_id)
+    return found
 
 
 def keep_answer(tx: Tx, approval_id: int, text: str) -> None:
@@ -117,8 +117,8 @@ def keep_answer(tx: Tx, approval_id: int, text: str) -> None:
 
 def find_answer(tx: ReadTx, *, turn_id: int, call_id: str) -> str | None:
     """Return in which words the question about a call was answered; None where it was not, or without words."""
-    row = tx.row("approvals.find_answer", turn_id=turn_id, call_id=call_id)
-    return None if row is None else row[0]
+    found: str | None = tx.value("approvals.find_answer", turn_id=turn_id, call_id=call_id)
+    return found
 
 
 def adopt(tx: Tx, *, from_turn_id: int, call_id: str, turn_id: int) -> None:

@@ -1,3 +1,7 @@
+-- columns: approval
+id, session_id, turn_id, call_id, person_id, question, state, asked_at, expires_at, answered_by, answered_at, note,
+covers, rule_id
+
 -- name: approvals.add
 -- A question about one call of a turn.
 INSERT INTO approvals (session_id, turn_id, call_id, person_id, question, covers, state, asked_at, expires_at)
@@ -18,9 +22,7 @@ RETURNING id
 
 -- name: approvals.find
 -- One approval by id.
-SELECT
-    id, session_id, turn_id, call_id, person_id, question, state, asked_at, expires_at, answered_by, answered_at, note,
-    covers, rule_id
+SELECT {approval}
 FROM approvals WHERE id = :approval_id
 
 -- name: approvals.decide

@@ -27,17 +27,18 @@ class OpenQuestion(NamedTuple):
 
 def list_questions(tx: ReadTx, session_id: str, *, person_id: int) -> list[PendingQuestion]:
     """Return what a session waits for this person to allow, oldest first."""
-    rows = tx.rows("open_questions.list_of_session", session_id=session_id, person_id=person_id)
-    return [PendingQuestion._make(row) for row in rows]
+    return tx.all(
+        PendingQuestion, "open_questions.list_of_session", session_id=session_id, person_id=person_id
+    )
 
 
 def find_question(tx: ReadTx, *, turn_id: int, person_id: int) -> ApprovalRecord | None:
     """Return the question of a turn that the next words of a person answer, or None."""
-    row = tx.row("open_questions.find_asked", turn_id=turn_id, person_id=person_id, name=ASK_USER)
-    return None if row is None else ApprovalRecord._make(row)
+    return tx.one(
+        ApprovalRecord, "open_questions.find_asked", turn_id=turn_id, person_id=person_id, name=ASK_USER
+    )
 
 
 def find_open(tx: ReadTx, *, turn_id: int, person_id: int) -> OpenQuestion | None:
     """Return what a turn waits for a person to answer, or None."""
-    row = tx.row("open_questions.find_waiting", turn_id=turn_id, person_id=person_id)
-    return None if row is None else OpenQuestion._make(row)
+    return tx.one(OpenQuestion, "open_questions.find_waiting", turn_id=turn_id, person_id=person_id)

@@ -19,5 +19,4 @@ class ListedRule(NamedTuple):
 
 def list_rules(tx: ReadTx, person_id: int, *, limit: int) -> list[ListedRule]:
     """Return everything a person lastingly allows, oldest first."""
-    rows = tx.rows("rule_list.list_of_person", person_id=person_id, limit=limit)
-    return [ListedRule._make(row) for row in rows]
+    return tx.all(ListedRule, "rule_list.list_of_person", person_id=person_id, limit=limit)

@@ -29,7 +29,7 @@ def list_covers(tx: ReadTx, session_id: str) -> list[Cover]:
 
 def add_cover(tx: Tx, cover: Cover) -> int:
     """Store a summary under the next number of its session, and return that; its own number and time are not used."""
-    row = tx.row(
+    number: int = tx.value(
         "covers.add",
         session_id=cover.session_id,
         branch_no=cover.branch_no,
@@ -45,8 +45,6 @@ def add_cover(tx: Tx, cover: Cover) -> int:
         output_tokens=cover.cost.output_tokens,
         cost_micros=cover.cost.cost_micros,
     )
-    assert row is not None
-    number: int = row[0]
     return number
 
 

@@ -15,7 +15,7 @@ ChangeKind = Literal["kept", "edited", "forgotten", "restored"]
 
 
 class Memory(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     audience_id: int
@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 
 def add_memory(tx: Tx, *, audience_id: int, text: str, origin: Origin, replaces_id: int | None = None) -> int:
     """Remember something that was said in a session; return its id."""
-    row = tx.row(
+    memory_id: int = tx.value(
         "memories.add",
         audience_id=audience_id,
         text=clean_text(text),
@@ -57,17 +57,15 @@ def add_memory(tx: Tx, *, audience_id: int, text: str, origin: Origin, replaces_
         replaces_id=replaces_id,
         fingerprint=fingerprint(text),
     )
-    assert row is not None
-    memory_id: int = row[0]
     return memory_id
 
 
 def get_memory(tx: ReadTx, memory_id: int, *, person_id: int) -> Memory:
     """Return a memory of an audience the person belongs to, forgotten or not."""
-    row = tx.row("memories.find_visible", memory_id=memory_id, person_id=person_id)
+    row = tx.one(Memory, "memories.find_visible", memory_id=memory_id, person_id=person_id)
     if row is None:
         raise NotFound(f"There is no note {memory_id} that you may see.")
-    return Memory._make(row)
+    return row
 
 
 def find_same(tx: ReadTx, text: str, *, audience_id: int, but_id: int = 0) -> int | None:
@@ -78,8 +76,7 @@ def find_same(tx: ReadTx, text: str, *, audience_id: int, but_id: int = 0) -> in
 
 def list_memories(tx: ReadTx, *, audience_id: int, limit: int) -> list[Memory]:
     """Return what is remembered for an audience, newest first."""
-    rows = tx.rows("memories.list_of_audience", audience_id=audience_id, limit=limit)
-    return [Memory._make(row) for row in rows]
+    return tx.all(Memory, "memories.list_of_audience", audience_id=audience_id, limit=limit)
 
 
 def set_forgotten(tx: Tx, memory_id: int, *, forgotten: bool) -> bool:
@@ -97,8 +94,7 @@ def add_change(tx: Tx, *, audience_id: int, memory_id: int, kind: ChangeKind, pe
 
 def find_last_change(tx: ReadTx, audience_id: int) -> Change | None:
     """Return the last change to what an audience remembers that is not taken back, or None."""
-    row = tx.row("memories.find_last_change", audience_id=audience_id)
-    return None if row is None else Change._make(row)
+    return tx.one(Change, "memories.find_last_change", audience_id=audience_id)
 
 
 def set_undone(tx: Tx, change_id: int) -> None:

@@ -1,3 +1,6 @@
+-- columns: memory
+id, audience_id, text, session_id, seq, author_id, replaces_id, fingerprint, created_at, forgotten_at
+
 -- name: memories.add
 -- Something worth keeping, for the audience that heard it.
 INSERT INTO memories (audience_id, text, session_id, seq, author_id, replaces_id, fingerprint, created_at)
@@ -6,9 +9,7 @@ RETURNING id
 
 -- name: memories.find_visible
 -- One memory, forgotten or not, if the person belongs to its audience.
-SELECT
-    n.id, n.audience_id, n.text, n.session_id, n.seq, n.author_id, n.replaces_id, n.fingerprint, n.created_at,
-    n.forgotten_at
+SELECT {n.memory}
 FROM memories n
 JOIN audience_members m ON m.audience_id = n.audience_id AND m.person_id = :person_id
 WHERE n.id = :memory_id
@@ -20,8 +21,7 @@ WHERE audience_id = :audience_id AND fingerprint = :fingerprint AND forgotten_at
 
 -- name: memories.list_of_audience
 -- What is remembered for an audience, newest first.
-SELECT
-    id, audience_id, text, session_id, seq, author_id, replaces_id, fingerprint, created_at, forgotten_at
+SELECT {memory}
 FROM memories WHERE audience_id = :audience_id AND forgotten_at IS NULL
 ORDER BY id DESC
 LIMIT :limit

@@ -15,4 +15,4 @@ def remove_pin(tx: Tx, session_id: str, seq: int) -> bool:
 
 def list_pins(tx: ReadTx, session_id: str) -> list[int]:
     """Return the numbers of what is pinned in a session on any of its branches, oldest first."""
-    return [seq for (seq,) in tx.rows("pins.list_of_session", session_id=session_id)]
+    return tx.values("pins.list_of_session", session_id=session_id)

@@ -99,15 +99,15 @@ def list_models_of_last_turn(tx: ReadTx, session_id: str) -> list[tuple[str | No
 
 def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:
     """Return the sums of what a person may see from ``since`` up to, but without, ``until``."""
-    rows = tx.rows("usage.list_sums", person_id=person_id, since=since, until=until, quarter=QUARTER)
-    return [UsageRow._make(row) for row in rows]
+    return tx.all(UsageRow, "usage.list_sums", person_id=person_id, since=since, until=until, quarter=QUARTER)
 
 
 def list_sums_of_summaries(
     tx: ReadTx, person_id: int, *, session_id: str | None, since: Micros, until: Micros
 ) -> list[UsageRow]:
     """Return what was used to write the summaries of what a person may see, or of one session of it."""
-    rows = tx.rows(
+    return tx.all(
+        UsageRow,
         "usage.list_sums_of_summaries",
         person_id=person_id,
         session_id=session_id,
@@ -115,15 +115,18 @@ def list_sums_of_summaries(
         until=until,
         quarter=QUARTER,
     )
-    return [UsageRow._make(row) for row in rows]
 
 
 def list_sums_of_session(tx: ReadTx, session_id: str, *, since: Micros, until: Micros) -> list[UsageRow]:
     """Return the sums of one session, which the caller has made sure may be seen."""
-    rows = tx.rows(
-        "usage.list_sums_of_session", session_id=session_id, since=since, until=until, quarter=QUARTER
+    return tx.all(
+        UsageRow,
+        "usage.list_sums_of_session",
+        session_id=session_id,
+        since=since,
+        until=until,
+        quarter=QUARTER,
     )
-    return [UsageRow._make(row) for row in rows]
 
 
 def _amounts(rows: Iterable[Row]) -> list[tuple[str | None, Amount]]:

@@ -1,9 +1,12 @@
+-- columns: usage_sums
+CAST(SUM(u.messages) AS BIGINT) AS messages, CAST(SUM(u.tool_call_count) AS BIGINT) AS tool_calls,
+CAST(SUM(u.input_tokens) AS BIGINT) AS input_tokens, CAST(SUM(u.cached_tokens) AS BIGINT) AS cached_tokens,
+CAST(SUM(u.output_tokens) AS BIGINT) AS output_tokens,
+CAST(SUM(u.thinking_tokens) AS BIGINT) AS thinking_tokens, CAST(SUM(u.cost_micros) AS BIGINT) AS cost_micros
+
 -- name: usage.list_sums
 -- What a person's sessions used between two times, by quarter hour, model and session, unsaid answers included.
-SELECT
-    u.used_at / :quarter, u.model, u.session_id, CAST(SUM(u.messages) AS BIGINT),
-    CAST(SUM(u.tool_call_count) AS BIGINT), CAST(SUM(u.input_tokens) AS BIGINT), CAST(SUM(u.cached_tokens) AS BIGINT),
-    CAST(SUM(u.output_tokens) AS BIGINT), CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+SELECT u.used_at / :quarter AS quarter, u.model, u.session_id, {usage_sums}
 FROM (
     SELECT
         m.created_at AS used_at, COALESCE(t.model, s.model) AS model, m.session_id, 1 AS messages, m.tool_call_count,
@@ -29,9 +32,10 @@ ORDER BY 1, 3
 -- name: usage.list_sums_of_summaries
 -- What was used to write the summaries of a person's sessions, or of one of them.
 SELECT
-    c.created_at / :quarter, c.model, c.session_id, CAST(0 AS BIGINT), CAST(0 AS BIGINT),
-    CAST(SUM(c.input_tokens) AS BIGINT), CAST(SUM(c.cached_tokens) AS BIGINT), CAST(SUM(c.output_tokens) AS BIGINT),
-    CAST(0 AS BIGINT), CAST(SUM(c.cost_micros) AS BIGINT)
+    c.created_at / :quarter AS quarter, c.model, c.session_id, CAST(0 AS BIGINT) AS messages,
+    CAST(0 AS BIGINT) AS tool_calls, CAST(SUM(c.input_tokens) AS BIGINT) AS input_tokens,
+    CAST(SUM(c.cached_tokens) AS BIGINT) AS cached_tokens, CAST(SUM(c.output_tokens) AS BIGINT) AS output_tokens,
+    CAST(0 AS BIGINT) AS thinking_tokens, CAST(SUM(c.cost_micros) AS BIGINT) AS cost_micros
 FROM audience_members a
 JOIN sessions s ON s.audience_id = a.audience_id
 JOIN covers c ON c.session_id = s.id
@@ -42,10 +46,7 @@ ORDER BY 1, 3
 
 -- name: usage.list_sums_of_session
 -- The same of one session, whoever asks.
-SELECT
-    u.used_at / :quarter, u.model, u.session_id, CAST(SUM(u.messages) AS BIGINT),
-    CAST(SUM(u.tool_call_count) AS BIGINT), CAST(SUM(u.input_tokens) AS BIGINT), CAST(SUM(u.cached_tokens) AS BIGINT),
-    CAST(SUM(u.output_tokens) AS BIGINT), CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+SELECT u.used_at / :quarter AS quarter, u.model, u.session_id, {usage_sums}
 FROM (
     SELECT
         m.created_at AS used_at, COALESCE(t.model, s.model) AS model, m.session_id, 1 AS messages, m.tool_call_count,
@@ -69,8 +70,8 @@ ORDER BY 1
 -- name: usage.list_models_of_last_turn
 -- What models were used for in the last turn of a session that somebody waited for.
 SELECT
-    u.model, CAST(SUM(u.input_tokens) AS BIGINT), CAST(SUM(u.cached_tokens) AS BIGINT),
-    CAST(SUM(u.output_tokens) AS BIGINT), CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+    u.model, CAST(SUM(u.input_tokens) AS BIGINT) AS input_tokens, CAST(SUM(u.cached_tokens) AS BIGINT) AS cached_tokens,
+    CAST(SUM(u.output_tokens) AS BIGINT) AS output_tokens, CAST(SUM(u.thinking_tokens) AS BIGINT) AS thinking_tokens, CAST(SUM(u.cost_micros) AS BIGINT) AS cost_micros
 FROM (
     SELECT
         t.id, COALESCE(t.model, s.model) AS model, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,
@@ -95,8 +96,8 @@ GROUP BY 1
 -- What models were used for in a person's sessions since a time. The joins are crossed, so that SQLite begins with the
 -- indexes on what was used, and does not read what was said on all days before.
 SELECT
-    u.model, CAST(SUM(u.input_tokens) AS BIGINT), CAST(SUM(u.cached_tokens) AS BIGINT),
-    CAST(SUM(u.output_tokens) AS BIGINT), CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+    u.model, CAST(SUM(u.input_tokens) AS BIGINT) AS input_tokens, CAST(SUM(u.cached_tokens) AS BIGINT) AS cached_tokens,
+    CAST(SUM(u.output_tokens) AS BIGINT) AS output_tokens, CAST(SUM(u.thinking_tokens) AS BIGINT) AS thinking_tokens, CAST(SUM(u.cost_micros) AS BIGINT) AS cost_micros
 FROM (
     SELECT
         COALESCE(t.model, s.model) AS model, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,

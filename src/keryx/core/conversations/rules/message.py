@@ -100,7 +100,7 @@ class NewMessage:
 class Message(NamedTuple):
     """A stored message. ``seq`` rises along every branch and defines the order.
 
-    A named tuple in the order of the columns, which decodes its parts on access: a long transcript holds thousands of
+    A named tuple, which decodes its parts on access: a long transcript holds thousands of
     messages.
     """
 

@@ -7,8 +7,6 @@ from keryx.errors import InvalidValue
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
 
-_LINK_COLUMNS = ("kind", "from_session_id", "to_session_id", "at_seq", "origin", "created_at")
-
 
 def list_branches(tx: ReadTx, session_id: str) -> list[Branch]:
     """Return all branches of a session and every ancestor of theirs in other sessions."""
@@ -83,14 +81,13 @@ def add_link(
 
 def list_links(tx: ReadTx, session_id: str) -> list[SessionLink]:
     """Return the links into and out of a session, oldest first."""
-    rows = tx.rows("branches.list_links", session_id=session_id)
-    return [SessionLink(**dict(zip(_LINK_COLUMNS, row, strict=True))) for row in rows]
+    return tx.all(SessionLink, "branches.list_links", session_id=session_id)
 
 
 def find_delegation(tx: ReadTx, session_id: str) -> Delegation | None:
     """Return the task that a session was opened for here, or None; links from elsewhere tell theirs in other words."""
-    row = tx.row("branches.find_delegation", session_id=session_id)
+    task = tx.value("branches.find_delegation", session_id=session_id)
     try:
-        return None if row is None else Delegation.parse(row[0])
+        return None if task is None else Delegation.parse(task)
     except InvalidValue:
         return None

@@ -17,10 +17,10 @@ class Draft(NamedTuple):
 
 def save_draft(tx: Tx, *, person_id: int, session_id: str, text: str, revision: int) -> int | None:
     """Store the text that follows ``revision`` (0: none) and return the new one; None when that is not the last."""
-    row = tx.row(
+    found: int | None = tx.value(
         "drafts.save", person_id=person_id, session_id=session_id, text=to_json(text), revision=revision
     )
-    return None if row is None else row[0]
+    return found
 
 
 def find_draft(tx: ReadTx, *, person_id: int, session_id: str) -> Draft | None:

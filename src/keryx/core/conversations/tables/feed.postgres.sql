@@ -1,6 +1,6 @@
 -- name: feed.list_after
 -- What a person may see after a position, below the oldest transaction still running: nothing can appear behind it.
-SELECT CAST(CAST(f.xid AS TEXT) AS BIGINT), f.id, f.session_id, f.person_id, f.number, f.kind, f.subject, f.at
+SELECT CAST(CAST(f.xid AS TEXT) AS BIGINT), {f.event}
 FROM feed f LEFT JOIN sessions s ON s.id = f.session_id
 WHERE (f.xid, f.id) > (CAST(CAST(:after_xid AS TEXT) AS xid8), :after_id)
   AND f.xid < pg_snapshot_xmin(pg_current_snapshot())
@@ -11,7 +11,7 @@ LIMIT :limit
 
 -- name: feed.list_of_session
 -- One session's stream after a number, oldest first.
-SELECT CAST(CAST(f.xid AS TEXT) AS BIGINT), f.id, f.session_id, f.person_id, f.number, f.kind, f.subject, f.at
+SELECT CAST(CAST(f.xid AS TEXT) AS BIGINT), {f.event}
 FROM feed f
 WHERE f.session_id = :session_id AND f.number > :after_number
 ORDER BY f.number
@@ -19,7 +19,7 @@ LIMIT :limit
 
 -- name: feed.end
 -- The newest position a reader may stand at: the last fact below every transaction still running.
-SELECT CAST(CAST(xid AS TEXT) AS BIGINT), id FROM feed
+SELECT CAST(CAST(xid AS TEXT) AS BIGINT) AS xid, id FROM feed
 WHERE xid < pg_snapshot_xmin(pg_current_snapshot())
 ORDER BY xid DESC, id DESC
 LIMIT 1

@@ -46,8 +46,7 @@ def list_of_session(tx: ReadTx, *, session_id: str, after_number: int, limit: in
 
 def end(tx: ReadTx) -> Position:
     """Return the newest position a reader may stand at."""
-    row = tx.row("feed.end")
-    return START if row is None else Position(*row)
+    return tx.one(Position, "feed.end") or START
 
 
 def _event(row: Row) -> Event:

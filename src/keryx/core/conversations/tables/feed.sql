@@ -1,3 +1,6 @@
+-- columns: event
+id, session_id, person_id, number, kind, subject, at
+
 -- name: feed.next_session_no
 -- The next gapless number of a session's stream; locks the session.
 UPDATE sessions SET feed_no = feed_no + 1 WHERE id = :session_id RETURNING feed_no
@@ -12,7 +15,7 @@ INSERT INTO feed (person_id, number, kind, subject, at) VALUES (:person_id, :num
 
 -- name: feed.list_after
 -- What a person may see after a position, oldest first.
-SELECT 0, f.id, f.session_id, f.person_id, f.number, f.kind, f.subject, f.at
+SELECT 0, {f.event}
 FROM feed f LEFT JOIN sessions s ON s.id = f.session_id
 WHERE f.id > :after_id
   AND (f.person_id = :person_id
@@ -22,7 +25,7 @@ LIMIT :limit
 
 -- name: feed.list_of_session
 -- One session's stream after a number, oldest first.
-SELECT 0, f.id, f.session_id, f.person_id, f.number, f.kind, f.subject, f.at
+SELECT 0, {f.event}
 FROM feed f
 WHERE f.session_id = :session_id AND f.number > :after_number
 ORDER BY f.number
@@ -30,4 +33,4 @@ LIMIT :limit
 
 -- name: feed.end
 -- The newest position a reader may stand at.
-SELECT 0, COALESCE(MAX(id), 0) FROM feed
+SELECT 0 AS xid, COALESCE(MAX(id), 0) AS id FROM feed

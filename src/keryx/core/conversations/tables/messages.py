@@ -12,7 +12,7 @@ def add_message(
     tx: Tx, *, session_id: str, place: MessagePlace, message: NewMessage, turn_id: int | None
 ) -> int:
     """Store a message at its place and return its row id."""
-    row = tx.row(
+    message_id: int = tx.value(
         "messages.add",
         session_id=session_id,
         branch_no=place.branch_no,
@@ -31,8 +31,6 @@ def add_message(
         finish_reason=clean_text(message.finish_reason),
         created_at=tx.now if message.created_at is None else message.created_at,
     )
-    assert row is not None
-    message_id: int = row[0]
     return message_id
 
 
@@ -40,21 +38,22 @@ def list_range(
     tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX
 ) -> list[Message]:
     """Return the messages of one branch between two numbers, oldest first."""
-    rows = tx.rows(
+    return tx.all(
+        Message,
         "messages.list_range",
         session_id=session_id,
         branch_no=branch_no,
         first_seq=first_seq,
         last_seq=last_seq,
     )
-    return [read_message(row) for row in rows]
 
 
 def list_last(
     tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX, limit: int
 ) -> list[Message]:
     """Return the newest messages of one branch between two numbers, newest first."""
-    rows = tx.rows(
+    return tx.all(
+        Message,
         "messages.list_last",
         session_id=session_id,
         branch_no=branch_no,
@@ -62,24 +61,17 @@ def list_last(
         last_seq=last_seq,
         limit=limit,
     )
-    return [read_message(row) for row in rows]
 
 
 def count_range(
     tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX
 ) -> int:
     """Count the messages of one branch between two numbers."""
-    row = tx.row(
+    count: int = tx.value(
         "messages.count_range",
         session_id=session_id,
         branch_no=branch_no,
         first_seq=first_seq,
         last_seq=last_seq,
     )
-    assert row is not None
-    count: int = row[0]
     return count
-
-
-read_message = Message._make
-"""Make a message of a row whose columns are in the order of its fields."""

@@ -1,3 +1,7 @@
+-- columns: message
+id, session_id, branch_no, seq, role, parts AS body, author, author_id, turn_id, input_tokens, cached_tokens,
+output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
+
 -- name: messages.add
 -- One message at the place taken for it.
 INSERT INTO messages (
@@ -12,18 +16,14 @@ RETURNING id
 
 -- name: messages.list_range
 -- Messages of one branch between two numbers, oldest first.
-SELECT
-    id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
+SELECT {message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq
 
 -- name: messages.list_last
 -- The newest messages of one branch up to a number, newest first.
-SELECT
-    id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
+SELECT {message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq DESC

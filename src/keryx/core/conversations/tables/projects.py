@@ -9,7 +9,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class Project(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     owner_id: int
@@ -24,33 +24,32 @@ def add_project(
     tx: Tx, *, owner_id: int, name: str, colour: str | None = None, workspace: str | None = None
 ) -> int | None:
     """Add a project and return its id; None when the person has one of that name."""
-    row = tx.row(
+    found: int | None = tx.value(
         "projects.add",
         owner_id=owner_id,
         name=clean_text(name),
         colour=clean_text(colour),
         workspace=clean_text(workspace),
     )
-    return None if row is None else row[0]
+    return found
 
 
 def get_project(tx: ReadTx, project_id: int, *, owner_id: int) -> Project:
     """Return a person's own project."""
-    row = tx.row("projects.find", project_id=project_id, owner_id=owner_id)
+    row = tx.one(Project, "projects.find", project_id=project_id, owner_id=owner_id)
     if row is None:
         raise NotFound(f"There is no project {project_id} of yours.")
-    return Project._make(row)
+    return row
 
 
 def find_by_name(tx: ReadTx, *, owner_id: int, name: str) -> Project | None:
     """Return a person's project of this name, put away or not, or None."""
-    row = tx.row("projects.find_by_name", owner_id=owner_id, name=clean_text(name))
-    return None if row is None else Project._make(row)
+    return tx.one(Project, "projects.find_by_name", owner_id=owner_id, name=clean_text(name))
 
 
 def list_projects(tx: ReadTx, *, owner_id: int) -> list[Project]:
     """Return a person's projects that are not put away, oldest first."""
-    return [Project._make(row) for row in tx.rows("projects.list_of_person", owner_id=owner_id)]
+    return tx.all(Project, "projects.list_of_person", owner_id=owner_id)
 
 
 def change_project(tx: Tx, project: Project) -> bool:

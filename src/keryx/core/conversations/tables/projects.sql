@@ -1,3 +1,6 @@
+-- columns: project
+id, owner_id, name, colour, workspace, created_at, archived_at
+
 -- name: projects.add
 -- A project of this person; nothing when there is one of that name.
 INSERT INTO projects (owner_id, name, colour, workspace, created_at)
@@ -7,17 +10,17 @@ RETURNING id
 
 -- name: projects.find
 -- One project of a person.
-SELECT id, owner_id, name, colour, workspace, created_at, archived_at
+SELECT {project}
 FROM projects WHERE id = :project_id AND owner_id = :owner_id
 
 -- name: projects.find_by_name
 -- A person's project of this name.
-SELECT id, owner_id, name, colour, workspace, created_at, archived_at
+SELECT {project}
 FROM projects WHERE owner_id = :owner_id AND name = :name
 
 -- name: projects.list_of_person
 -- A person's projects that are not put away, oldest first.
-SELECT id, owner_id, name, colour, workspace, created_at, archived_at
+SELECT {project}
 FROM projects WHERE owner_id = :owner_id AND archived_at IS NULL ORDER BY id
 
 -- name: projects.change

@@ -31,7 +31,7 @@ class Child(NamedTuple):
 
 def list_children(tx: ReadTx, session_id: str) -> list[Child]:
     """Return the branches of other sessions that go on from a message of this one."""
-    return [Child._make(row) for row in tx.rows("purge.list_children", session_id=session_id)]
+    return tx.all(Child, "purge.list_children", session_id=session_id)
 
 
 def copy_segment(tx: Tx, segment: Segment, *, to_session_id: str) -> list[int]:

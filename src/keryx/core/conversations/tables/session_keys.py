@@ -10,7 +10,7 @@ from keryx.store.database import RaceLost, ReadTx, Tx
 
 
 class KeyRecord(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     key: str
     session_id: str
@@ -26,8 +26,7 @@ class KeyRecord(NamedTuple):
 
 def find_key(tx: ReadTx, key: SessionKey) -> KeyRecord | None:
     """Return where a key points, or None for one never seen or detached."""
-    row = tx.row("session_keys.find", key=key)
-    return None if row is None else KeyRecord._make(row)
+    return tx.one(KeyRecord, "session_keys.find", key=key)
 
 
 def add_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audience_id: int) -> None:
@@ -56,7 +55,7 @@ def point_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audie
 
 def list_keys(tx: ReadTx, session_id: str) -> list[KeyRecord]:
     """Return the surfaces on which a session is the current one, oldest first."""
-    return [KeyRecord._make(row) for row in tx.rows("session_keys.list_of_session", session_id=session_id)]
+    return tx.all(KeyRecord, "session_keys.list_of_session", session_id=session_id)
 
 
 def remove_keys(tx: Tx, session_id: str) -> None:

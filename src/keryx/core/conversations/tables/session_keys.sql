@@ -1,6 +1,9 @@
+-- columns: session_key
+key, session_id, source AS source_json, audience_id, since_at
+
 -- name: session_keys.find
 -- Which session a key points to now.
-SELECT key, session_id, source, audience_id, since_at FROM session_keys WHERE key = :key
+SELECT {session_key} FROM session_keys WHERE key = :key
 
 -- name: session_keys.point
 -- From now on messages with this key belong to that session.
@@ -17,7 +20,7 @@ ON CONFLICT (key) DO NOTHING
 
 -- name: session_keys.list_of_session
 -- The surfaces on which a session is the current one, oldest first.
-SELECT key, session_id, source, audience_id, since_at FROM session_keys WHERE session_id = :session_id ORDER BY since_at, key
+SELECT {session_key} FROM session_keys WHERE session_id = :session_id ORDER BY since_at, key
 
 -- name: session_keys.remove_of_session
 -- No surface shows the session any more.

@@ -13,7 +13,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class SessionRecord(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: str
     profile: str
@@ -115,8 +115,7 @@ def add_session(
 
 def find_session(tx: ReadTx, session_id: str) -> SessionRecord | None:
     """Return a session, or None."""
-    row = tx.row("sessions.find", session_id=session_id)
-    return None if row is None else SessionRecord._make(row)
+    return tx.one(SessionRecord, "sessions.find", session_id=session_id)
 
 
 def get_session(tx: ReadTx, session_id: str) -> SessionRecord:
@@ -129,18 +128,18 @@ def get_session(tx: ReadTx, session_id: str) -> SessionRecord:
 
 def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> SessionRecord:
     """Return a session this person may see; one they may not see is not found."""
-    row = tx.row("sessions.find_visible", session_id=session_id, person_id=person_id)
+    row = tx.one(SessionRecord, "sessions.find_visible", session_id=session_id, person_id=person_id)
     if row is None:
         raise NotFound(f"There is no session {session_id} that you may see.")
-    return SessionRecord._make(row)
+    return row
 
 
 def lock_session(tx: Tx, session_id: str) -> LockedSession:
     """Keep everybody else from changing the session until this transaction ends."""
-    row = tx.row("sessions.lock", session_id=session_id)
+    row = tx.one(LockedSession, "sessions.lock", session_id=session_id)
     if row is None:
         raise NotFound(f"There is no session {session_id}.")
-    return LockedSession._make(row)
+    return row
 
 
 class Counts(TypedDict):
@@ -164,7 +163,8 @@ def take_place(
 
     None if the lease is lost; for a person, if a turn runs or the person may not see the session.
     """
-    row = tx.row(
+    return tx.one(
+        MessagePlace,
         "sessions.append",
         session_id=session_id,
         person_id=person_id,
@@ -172,7 +172,6 @@ def take_place(
         epoch=None if lease is None else lease.epoch,
         **counts,
     )
-    return None if row is None else MessagePlace._make(row)
 
 
 def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:

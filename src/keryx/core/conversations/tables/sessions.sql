@@ -1,3 +1,9 @@
+-- columns: session
+id, profile, owner_id, audience_id, state, platform, source AS source_json, display_name, title, title_by, preview,
+project_id, workspace, model, model_settings, personality, started_at, last_active_at, closed_at, close_reason,
+pinned_at, archived_at, deleted_at, active_branch_no, last_branch_no, last_seq, feed_no, message_count, message_total,
+tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros, reset_reason, flushed_seq
+
 -- name: sessions.add
 -- A new session, open, with its first branch.
 INSERT INTO sessions (
@@ -13,23 +19,13 @@ VALUES (
 
 -- name: sessions.find
 -- One session with everything kept about it.
-SELECT
-    s.id, s.profile, s.owner_id, s.audience_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by,
-    s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
-    s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
-    s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
-    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+SELECT {s.session}
 FROM sessions s
 WHERE s.id = :session_id
 
 -- name: sessions.find_visible
 -- One session, if this person belongs to its audience.
-SELECT
-    s.id, s.profile, s.owner_id, s.audience_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by,
-    s.preview, s.project_id, s.workspace, s.model, s.model_settings, s.personality, s.started_at, s.last_active_at,
-    s.closed_at, s.close_reason, s.pinned_at, s.archived_at, s.deleted_at, s.active_branch_no, s.last_branch_no,
-    s.last_seq, s.feed_no, s.message_count, s.message_total, s.tool_call_count, s.input_tokens, s.cached_tokens,
-    s.output_tokens, s.thinking_tokens, s.cost_micros, s.reset_reason, s.flushed_seq
+SELECT {s.session}
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 WHERE s.id = :session_id
@@ -65,7 +61,7 @@ WHERE id = :session_id
       ELSE lease_holder = :holder AND lease_epoch = :epoch
           AND lease_expires_at > :lease_now AND lease_boot_id = :boot_id
   END
-RETURNING last_seq, feed_no, active_branch_no
+RETURNING last_seq AS seq, feed_no AS feed_number, active_branch_no AS branch_no
 
 -- name: sessions.close
 -- The session is over, for this reason; the first reason stays.

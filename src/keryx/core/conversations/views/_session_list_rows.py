@@ -8,13 +8,13 @@ from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.rules.title import TitleBy
 from keryx.store.codec import source_from_json
-from keryx.store.database import ReadTx, Row
+from keryx.store.database import ReadTx
 
 
 class Session(NamedTuple):
     """A session as it stood when it was read; times are microseconds UTC.
 
-    A named tuple in the order of the columns: a page of them costs little more than its rows.
+    A named tuple: a page of them costs little more than its rows.
     """
 
     key: SessionKey | None
@@ -82,7 +82,8 @@ UNPINNED: Final = TOP._replace(is_pinned=False)
 
 def walk(tx: ReadTx, audience_id: int, *, after: ListPosition, limit: int) -> list[Session]:
     """Return what one audience's list shows next in the section (pinned or not) of ``after``."""
-    rows = tx.rows(
+    return tx.all(
+        Session,
         "session_list.walk",
         audience_id=audience_id,
         pinned=int(after.is_pinned),
@@ -91,12 +92,12 @@ def walk(tx: ReadTx, audience_id: int, *, after: ListPosition, limit: int) -> li
         limit=limit,
         empty_listed=EMPTY_LISTED,
     )
-    return list(map(read_session, rows))
 
 
 def merge(tx: ReadTx, person_id: int, filters: Filters, *, after: ListPosition, limit: int) -> list[Session]:
     """Return what a person's list shows next in the section of ``after``, over all audiences."""
-    rows = tx.rows(
+    return tx.all(
+        Session,
         "session_list.merge",
         person_id=person_id,
         pinned=int(after.is_pinned),
@@ -106,14 +107,14 @@ def merge(tx: ReadTx, person_id: int, filters: Filters, *, after: ListPosition, 
         empty_listed=EMPTY_LISTED,
         **filters._asdict(),
     )
-    return list(map(read_session, rows))
 
 
 def list_archived(
     tx: ReadTx, person_id: int, filters: Filters, *, after: ListPosition, limit: int
 ) -> list[Session]:
     """Return which archived sessions come next in the section of ``after``."""
-    rows = tx.rows(
+    return tx.all(
+        Session,
         "session_list.list_archived",
         person_id=person_id,
         pinned=int(after.is_pinned),
@@ -122,12 +123,11 @@ def list_archived(
         limit=limit,
         **filters._asdict(),
     )
-    return list(map(read_session, rows))
 
 
 def find(tx: ReadTx, session_id: str, *, person_id: int) -> Session | None:
     """Return a session this person may see, or None."""
-    return _session(tx.row("session_list.find", session_id=session_id, person_id=person_id))
+    return tx.one(Session, "session_list.find", session_id=session_id, person_id=person_id)
 
 
 def count(tx: ReadTx, person_id: int, *, platform: str | None) -> tuple[int, int]:
@@ -135,11 +135,3 @@ def count(tx: ReadTx, person_id: int, *, platform: str | None) -> tuple[int, int
     row = tx.row("session_list.count", person_id=person_id, platform=platform)
     assert row is not None
     return row[0], row[1]
-
-
-read_session = Session._make
-"""Make a session of a row whose columns are in the order of its fields."""
-
-
-def _session(row: Row | None) -> Session | None:
-    return None if row is None else read_session(row)

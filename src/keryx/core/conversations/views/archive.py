@@ -24,7 +24,7 @@ from keryx.core.conversations.rules.archive import (
 from keryx.core.conversations.rules.branch import Branch, Segment, path
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.tables import branches, projects, sessions, tags
-from keryx.core.conversations.tables.messages import SEQ_MAX, read_message
+from keryx.core.conversations.tables.messages import SEQ_MAX
 from keryx.store.database import ReadTx, Row
 from keryx.values import dataclass
 
@@ -32,11 +32,6 @@ __all__ = ["ExportPage", "Rest", "begin_export", "continue_export", "find_turn"]
 
 PAGE: Final = 500
 
-# The names of columns, in the order of the statements.
-_COVER_COLUMNS: Final = (
-    *("no", "branch_no", "first_seq", "last_seq", "summary", "tokens_before", "tokens_after", "created_at"),
-    *("focus", "dropped_at", "model", "input_tokens", "cached_tokens", "output_tokens", "cost_micros"),
-)
 _TURN_COLUMNS: Final = tuple(field.name for field in fields(TurnLine) if field.name != "no")
 
 
@@ -215,8 +210,7 @@ def _turn_line(row: Row, *, no: int) -> TurnLine:
 
 def _list_covers(tx: ReadTx, session_id: str) -> list[CoverLine]:
     """Return all summaries of a session, dropped ones included, in the order they were made."""
-    rows = tx.rows("archive.list_covers", session_id=session_id)
-    return [CoverLine(**dict(zip(_COVER_COLUMNS, row, strict=True))) for row in rows]
+    return tx.all(CoverLine, "archive.list_covers", session_id=session_id)
 
 
 def _list_origins(tx: ReadTx, session_id: str) -> list[LinkLine]:
@@ -229,7 +223,8 @@ def _list_origins(tx: ReadTx, session_id: str) -> list[LinkLine]:
 
 def _list_messages(tx: ReadTx, segment: Segment) -> list[Message]:
     """Return the first page of messages of a segment, oldest first."""
-    rows = tx.rows(
+    return tx.all(
+        Message,
         "archive.list_messages",
         session_id=segment.session_id,
         branch_no=segment.branch_no,
@@ -237,4 +232,3 @@ def _list_messages(tx: ReadTx, segment: Segment) -> list[Message]:
         last_seq=SEQ_MAX if segment.last_seq is None else segment.last_seq,
         limit=PAGE,
     )
-    return [read_message(row) for row in rows]

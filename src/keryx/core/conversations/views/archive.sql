@@ -1,3 +1,7 @@
+-- columns: archived_turn
+id, branch_no, state, purpose, begun_at, ended_at, reason, model, input_tokens, cached_tokens, output_tokens,
+thinking_tokens, cost_micros
+
 -- name: archive.list_covers
 -- All summaries of a session, dropped ones included, in the order they were made.
 SELECT no, branch_no, first_seq, last_seq, summary, tokens_before, tokens_after, created_at, focus, dropped_at,
@@ -10,26 +14,18 @@ SELECT kind, created_at, from_session_id, at_seq, origin FROM links WHERE to_ses
 
 -- name: archive.find_turn
 -- As much of a turn as makes sense in another store.
-SELECT
-    id, branch_no, state, purpose, begun_at, ended_at, reason, model, input_tokens, cached_tokens, output_tokens,
-    thinking_tokens, cost_micros
-FROM turns WHERE id = :turn_id
+SELECT {archived_turn} FROM turns WHERE id = :turn_id
 
 -- name: archive.list_unsaid
 -- The turns of a session that used something and left no message.
-SELECT
-    t.id, t.branch_no, t.state, t.purpose, t.begun_at, t.ended_at, t.reason, t.model, t.input_tokens, t.cached_tokens,
-    t.output_tokens, t.thinking_tokens, t.cost_micros
-FROM turns t
+SELECT {t.archived_turn} FROM turns t
 WHERE t.session_id = :session_id AND (t.input_tokens > 0 OR t.output_tokens > 0)
   AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = t.session_id AND m.turn_id = t.id)
 ORDER BY t.id
 
 -- name: archive.list_messages
 -- Messages of one branch between two numbers, oldest first, a page at a time.
-SELECT
-    id, session_id, branch_no, seq, role, parts, author, author_id, turn_id, input_tokens, cached_tokens,
-    output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
+SELECT {message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq

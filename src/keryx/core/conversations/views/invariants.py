@@ -39,8 +39,8 @@ class BranchedSession(NamedTuple):
 
 def follow_branches(tx: ReadTx) -> Iterator[Breach]:
     """Follow what each session with branches shows."""
-    for row in tx.rows("conversation_invariants.list_branched"):
-        yield from _follow(tx, BranchedSession._make(row))
+    for session in tx.all(BranchedSession, "conversation_invariants.list_branched"):
+        yield from _follow(tx, session)
 
 
 def _follow(tx: ReadTx, session: BranchedSession) -> Iterator[Breach]:

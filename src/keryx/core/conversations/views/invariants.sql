@@ -42,7 +42,7 @@ LIMIT :limit
 
 -- name: conversation_invariants.list_branched
 -- Sessions that show a branch with a parent: what they show has to be followed.
-SELECT s.id, s.active_branch_no, s.last_branch_no, s.message_count FROM sessions s
+SELECT s.id AS session_id, s.active_branch_no, s.last_branch_no, s.message_count FROM sessions s
 WHERE s.active_branch_no <> 0
    OR EXISTS (SELECT 1 FROM branches b WHERE b.session_id = s.id)
 ORDER BY s.id

@@ -26,7 +26,4 @@ class ListedSession(NamedTuple):
 
 def list_sessions(tx: ReadTx, *, audience_id: int, limit: int) -> list[ListedSession]:
     """Return what was said to an audience lately, pinned first, then by last activity."""
-    return [
-        ListedSession._make(row)
-        for row in tx.rows("recent_sessions.list_of_audience", audience_id=audience_id, limit=limit)
-    ]
+    return tx.all(ListedSession, "recent_sessions.list_of_audience", audience_id=audience_id, limit=limit)

@@ -1,11 +1,8 @@
 -- name: session_list.merge
 -- The same over all audiences of a person, with filters: the next sessions of each audience, merged.
 SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id),
-    s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
-    s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
-    s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
+    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
+    {s.listed_session}
 FROM audience_members a CROSS JOIN LATERAL (
     SELECT x.* FROM sessions x
     WHERE x.audience_id = a.audience_id AND x.deleted_at IS NULL AND x.archived_at IS NULL

@@ -1,11 +1,14 @@
+-- columns: listed_session
+id, owner_id, state, platform, source AS source_json, display_name, title, title_by, preview, project_id, workspace,
+model, started_at, last_active_at, closed_at, close_reason, pinned_at, archived_at, deleted_at, active_branch_no,
+last_seq, message_count, message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens,
+cost_micros
+
 -- name: session_list.walk
 -- The next sessions of one audience, pinned or not, newest activity first: one walk along the index.
 SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id),
-    s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
-    s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
-    s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
+    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
+    {s.listed_session}
 FROM sessions s
 WHERE s.audience_id = :audience_id AND s.deleted_at IS NULL AND s.archived_at IS NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -50,22 +53,16 @@ WITH RECURSIVE queue (last_active_at, id, audience_id, row_id) AS (
     LIMIT :limit
 )
 SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id),
-    s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
-    s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
-    s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
+    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
+    {s.listed_session}
 FROM queue q CROSS JOIN sessions s ON s.rowid = q.row_id
 ORDER BY s.last_active_at DESC, s.id DESC
 
 -- name: session_list.list_archived
 -- The next archived sessions of a person, newest activity first.
 SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id),
-    s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
-    s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
-    s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
+    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
+    {s.listed_session}
 FROM audience_members a JOIN sessions s ON s.audience_id = a.audience_id
 WHERE a.person_id = :person_id AND s.deleted_at IS NULL AND s.archived_at IS NOT NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -79,11 +76,8 @@ LIMIT :limit
 -- name: session_list.find
 -- One session, if this person belongs to its audience.
 SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id),
-    s.id, s.owner_id, s.state, s.platform, s.source, s.display_name, s.title, s.title_by, s.preview, s.project_id,
-    s.workspace, s.model, s.started_at, s.last_active_at, s.closed_at, s.close_reason, s.pinned_at, s.archived_at,
-    s.deleted_at, s.active_branch_no, s.last_seq, s.message_count, s.message_total, s.tool_call_count, s.input_tokens,
-    s.cached_tokens, s.output_tokens, s.thinking_tokens, s.cost_micros
+    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
+    {s.listed_session}
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 WHERE s.id = :session_id

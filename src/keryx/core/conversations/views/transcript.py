@@ -14,7 +14,7 @@ from keryx.core.conversations.rules.branch import Segment, Siblings, path
 from keryx.core.conversations.rules.branch import versions as versions_on
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.tables import branches, messages
-from keryx.core.conversations.tables.messages import SEQ_MAX, read_message
+from keryx.core.conversations.tables.messages import SEQ_MAX
 from keryx.core.media.views import read_shown
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
@@ -87,10 +87,10 @@ def versions(tx: ReadTx, session_id: str, *, person_id: int) -> dict[int, Siblin
 
 
 def _head(tx: ReadTx, session_id: str, *, person_id: int) -> Head:
-    row = tx.row("transcript.find_head", session_id=session_id, person_id=person_id)
+    row = tx.one(Head, "transcript.find_head", session_id=session_id, person_id=person_id)
     if row is None:
         raise NotFound(f"There is no session {session_id} that you may see.")
-    return Head._make(row)
+    return row
 
 
 def _last_of(tx: ReadTx, segment: Segment, *, last_seq: int, limit: int) -> list[Message]:
@@ -122,11 +122,11 @@ def _between(tx: ReadTx, segments: Sequence[Segment], *, first_seq: int, last_se
 
 def _list_last(tx: ReadTx, session_id: str, *, person_id: int, last_seq: int, limit: int) -> list[Message]:
     """Return the newest messages of the shown branch's own up to a number, newest first; none if not visible."""
-    rows = tx.rows(
+    return tx.all(
+        Message,
         "transcript.list_last",
         session_id=session_id,
         person_id=person_id,
         last_seq=last_seq,
         limit=limit,
     )
-    return list(map(read_message, rows))

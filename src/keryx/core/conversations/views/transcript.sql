@@ -1,6 +1,6 @@
 -- name: transcript.find_head
 -- Which branch a session shows and after which message that begins, if this person belongs to its audience.
-SELECT s.active_branch_no, COALESCE(b.parent_seq, 0)
+SELECT s.active_branch_no AS branch_no, COALESCE(b.parent_seq, 0) AS parent_seq
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 LEFT JOIN branches b ON b.session_id = s.id AND b.no = s.active_branch_no
@@ -8,9 +8,7 @@ WHERE s.id = :session_id
 
 -- name: transcript.list_last
 -- The newest own messages of the branch a session shows, newest first, if this person belongs to its audience.
-SELECT
-    m.id, m.session_id, m.branch_no, m.seq, m.role, m.parts, m.author, m.author_id, m.turn_id, m.input_tokens,
-    m.cached_tokens, m.output_tokens, m.thinking_tokens, m.cost_micros, m.finish_reason, m.created_at
+SELECT {m.message}
 FROM sessions s
 JOIN audience_members a ON a.audience_id = s.audience_id AND a.person_id = :person_id
 JOIN messages m ON m.session_id = s.id AND m.branch_no = s.active_branch_no AND m.seq <= :last_seq

@@ -10,7 +10,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class KnownAddress(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     address: str
     platform: str
@@ -46,8 +46,7 @@ def note_alive(tx: Tx, address: Address) -> bool:
 
 def find_address(tx: ReadTx, address: Address) -> KnownAddress | None:
     """Return what is known of an address, or None."""
-    row = tx.row("addresses.find", address=str(address))
-    return None if row is None else KnownAddress._make(row)
+    return tx.one(KnownAddress, "addresses.find", address=str(address))
 
 
 def _surface(address: Address) -> dict[str, str]:

@@ -8,11 +8,11 @@ from keryx.core.deliveries.rules.delivery import DeliveryKind, DeliveryState, Ne
 from keryx.core.deliveries.rules.route import Address
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text
-from keryx.store.database import ReadTx, Row, Tx
+from keryx.store.database import ReadTx, Tx
 
 
 class Delivery(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     session_id: str | None
@@ -79,7 +79,7 @@ class NewDelivery(TypedDict, total=False):
 def add_delivery(tx: Tx, **delivery: Unpack[NewDelivery]) -> int | None:
     """Queue something to say and return its id; None when this turn has replied to that address before."""
     address = delivery["address"]
-    row = tx.row(
+    found: int | None = tx.value(
         "outbox.add",
         session_id=delivery.get("session_id"),
         turn_id=delivery.get("turn_id"),
@@ -93,12 +93,12 @@ def add_delivery(tx: Tx, **delivery: Unpack[NewDelivery]) -> int | None:
         parts=encode_parts(delivery["parts"]),
         idempotency_key=delivery["idempotency_key"],
     )
-    return None if row is None else row[0]
+    return found
 
 
 def is_queued(tx: ReadTx, *, turn_id: int, idempotency_key: str) -> bool:
     """Say whether a turn has queued something under a key."""
-    return tx.row("outbox.find_of_key", turn_id=turn_id, idempotency_key=idempotency_key) is not None
+    return tx.exists("outbox.find_of_key", turn_id=turn_id, idempotency_key=idempotency_key)
 
 
 def hold_reply(
@@ -121,13 +121,12 @@ def hold_reply(
 
 def has_waiting(tx: ReadTx, address: Address) -> bool:
     """Say whether something is on its way to an address."""
-    return tx.row("outbox.has_waiting", address=str(address)) is not None
+    return tx.exists("outbox.has_waiting", address=str(address))
 
 
 def find_held(tx: ReadTx, turn_id: int) -> Delivery | None:
     """Return the preview of a turn's reply, or None."""
-    row = tx.row("outbox.find_held", turn_id=turn_id)
-    return None if row is None else Delivery._make(row)
+    return tx.one(Delivery, "outbox.find_held", turn_id=turn_id)
 
 
 def doubt_preview(tx: Tx, outbox_id: int) -> None:
@@ -174,33 +173,32 @@ def note_piece(tx: Tx, attempt: Delivery, *, message_id: str | None) -> bool:
 
 def get_delivery(tx: ReadTx, outbox_id: int) -> Delivery:
     """Return one delivery."""
-    row = tx.row("outbox.find", outbox_id=outbox_id)
+    row = tx.one(Delivery, "outbox.find", outbox_id=outbox_id)
     if row is None:
         raise NotFound(f"There is no delivery {outbox_id}.")
-    return Delivery._make(row)
+    return row
 
 
 def list_due(tx: ReadTx, *, platform: str, account: str, limit: int) -> list[Delivery]:
     """Return what an account may send now, oldest first, at most one for each address."""
-    return _deliveries(tx.rows("outbox.list_due", platform=platform, account=account, limit=limit))
+    return tx.all(Delivery, "outbox.list_due", platform=platform, account=account, limit=limit)
 
 
 def claim(tx: Tx, outbox_id: int, *, holder: str, epoch: int) -> Delivery | None:
     """Take a delivery for sending and return it as it is then; None when somebody else has it."""
-    taken = _deliveries(tx.rows("outbox.claim", outbox_id=outbox_id, holder=holder, epoch=epoch))
-    return taken[0] if taken else None
+    return tx.one(Delivery, "outbox.claim", outbox_id=outbox_id, holder=holder, epoch=epoch)
 
 
 def list_taken(tx: ReadTx, *, platform: str, account: str, holder: str, epoch: int) -> list[Delivery]:
     """Return what a gateway has taken under its present hold of an account and not settled."""
-    return _deliveries(
-        tx.rows("outbox.list_taken", platform=platform, account=account, holder=holder, epoch=epoch)
+    return tx.all(
+        Delivery, "outbox.list_taken", platform=platform, account=account, holder=holder, epoch=epoch
     )
 
 
 def list_stuck(tx: ReadTx, *, limit: int) -> list[Delivery]:
     """Return deliveries whose sender no longer holds the account."""
-    return _deliveries(tx.rows("outbox.list_stuck", limit=limit))
+    return tx.all(Delivery, "outbox.list_stuck", limit=limit)
 
 
 def record(tx: Tx, attempt: Delivery, after: NextDelivery) -> bool:
@@ -221,22 +219,15 @@ def record(tx: Tx, attempt: Delivery, after: NextDelivery) -> bool:
     return changed == 1
 
 
-def _deliveries(rows: list[Row]) -> list[Delivery]:
-    return [Delivery._make(row) for row in rows]
-
-
 def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     """Count what is to be sent to a platform, or on its way."""
-    row = tx.row("outbox.count_unsettled", platform=platform)
-    assert row is not None
-    count: int = row[0]
+    count: int = tx.value("outbox.count_unsettled", platform=platform)
     return count
 
 
 def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[DeliveryFate]:
     """Return what was to be said on a platform after a delivery, oldest first."""
-    rows = tx.rows("outbox.list_fates", platform=platform, after=after, limit=limit)
-    return [DeliveryFate._make(row) for row in rows]
+    return tx.all(DeliveryFate, "outbox.list_fates", platform=platform, after=after, limit=limit)
 
 
 def end_unsent(tx: Tx, address: Address, *, error: str) -> list[tuple[int, str | None]]:
@@ -249,7 +240,7 @@ def end_unsent(tx: Tx, address: Address, *, error: str) -> list[tuple[int, str |
 
 def has_sending(tx: ReadTx, session_id: str) -> bool:
     """Say whether something of the session is on its way to a platform."""
-    return tx.row("outbox.has_sending", session_id=session_id) is not None
+    return tx.exists("outbox.has_sending", session_id=session_id)
 
 
 def drop_of_session(tx: Tx, session_id: str) -> None:

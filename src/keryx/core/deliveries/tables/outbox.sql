@@ -1,3 +1,8 @@
+-- columns: delivery
+id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts AS body,
+idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error, held_at,
+sent_pieces
+
 -- name: outbox.add
 -- wakes: deliveries
 -- Something to say at a complete address; a reply of one turn to one address is there only once, and what was held
@@ -33,10 +38,7 @@ SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') 
 
 -- name: outbox.find_held
 -- The preview of a turn's reply.
-SELECT
-    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
-    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
-    held_at, sent_pieces
+SELECT {delivery}
 FROM outbox WHERE turn_id = :turn_id AND held_at IS NOT NULL
 
 -- name: outbox.doubt_preview
@@ -76,18 +78,12 @@ WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_e
 
 -- name: outbox.find
 -- One delivery by id.
-SELECT
-    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
-    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
-    held_at, sent_pieces
+SELECT {delivery}
 FROM outbox WHERE id = :outbox_id
 
 -- name: outbox.list_due
 -- What an account may send now: for each address the oldest unfinished one, and nothing to addresses known dead.
-SELECT
-    o.id, o.session_id, o.turn_id, o.kind, o.state, o.platform, o.account, o.chat_id, o.thread_id, o.address,
-    o.reply_to, o.parts, o.idempotency_key, o.platform_message_id, o.attempts, o.due_at, o.claimed_by, o.claim_epoch,
-    o.maybe_repeated_at, o.error, o.held_at, o.sent_pieces
+SELECT {o.delivery}
 FROM outbox o
 WHERE o.platform = :platform AND o.account = :account AND o.state = 'ready' AND o.due_at <= :now
   AND o.held_at IS NULL
@@ -101,17 +97,11 @@ LIMIT :limit
 -- This gateway sends it now.
 UPDATE outbox SET state = 'sending', attempts = attempts + 1, claimed_by = :holder, claim_epoch = :epoch
 WHERE id = :outbox_id AND state = 'ready'
-RETURNING
-    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
-    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
-    held_at, sent_pieces
+RETURNING {delivery}
 
 -- name: outbox.list_taken
 -- What a gateway has taken under its present hold of an account and not settled.
-SELECT
-    id, session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
-    idempotency_key, platform_message_id, attempts, due_at, claimed_by, claim_epoch, maybe_repeated_at, error,
-    held_at, sent_pieces
+SELECT {delivery}
 FROM outbox
 WHERE state = 'sending' AND platform = :platform AND account = :account
   AND claimed_by = :holder AND claim_epoch = :epoch
@@ -120,10 +110,7 @@ ORDER BY id
 -- name: outbox.list_stuck
 -- Being sent by a gateway that no longer holds the account; in the order of the index on what is being sent, or every
 -- delivery is read.
-SELECT
-    o.id, o.session_id, o.turn_id, o.kind, o.state, o.platform, o.account, o.chat_id, o.thread_id, o.address,
-    o.reply_to, o.parts, o.idempotency_key, o.platform_message_id, o.attempts, o.due_at, o.claimed_by, o.claim_epoch,
-    o.maybe_repeated_at, o.error, o.held_at, o.sent_pieces
+SELECT {o.delivery}
 FROM outbox o
 WHERE o.state = 'sending'
   AND NOT EXISTS (SELECT 1 FROM connector_leases l

@@ -21,10 +21,9 @@ class LastDelivery(NamedTuple):
 
 def was_shown_at(tx: ReadTx, session_id: str, address: str) -> bool:
     """Say whether what a session said lately was said at an address, too."""
-    return tx.row("session_deliveries.find_shown_at", session_id=session_id, address=address) is not None
+    return tx.exists("session_deliveries.find_shown_at", session_id=session_id, address=address)
 
 
 def find_last_delivery(tx: ReadTx, session_id: str) -> LastDelivery | None:
     """Return the last answer a session gave, or None."""
-    row = tx.row("session_deliveries.find_last", session_id=session_id)
-    return None if row is None else LastDelivery._make(row)
+    return tx.one(LastDelivery, "session_deliveries.find_last", session_id=session_id)

@@ -11,14 +11,14 @@ from keryx.core.people.rules.person import PersonId
 from keryx.core.values.role import Role
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, source_from_json, to_json
-from keryx.store.database import RaceLost, ReadTx, Row, Tx
+from keryx.store.database import RaceLost, ReadTx, Tx
 
 CodeKind = Literal["pairing", "link"]
 PairingState = Literal["pending", "approved", "denied", "expired"]
 
 
 class Pairing(NamedTuple):
-    """One code that was given out, in the order of its columns; the id is the request number people see."""
+    """One code that was given out: the id is the request number people see."""
 
     id: int
     kind: CodeKind
@@ -117,10 +117,10 @@ def list_aliases(tx: ReadTx, *, platform: str, account: str, ids: Iterable[str])
     for given in ids:
         alias = given
         while alias not in found:
-            row = tx.row("access.find_alias", platform=platform, account=account, alias=alias)
-            if row is None:
+            known = tx.value("access.find_alias", platform=platform, account=account, alias=alias)
+            if known is None:
                 break
-            found[alias] = alias = row[0]
+            found[alias] = alias = known
     return found
 
 
@@ -131,21 +131,20 @@ def add_alias(tx: Tx, *, platform: str, account: str, alias: str, user_id: str) 
 
 def id_known(tx: ReadTx, source: Source, given: str) -> bool:
     """Say whether rows go by this id of a user or chat of the source's platform."""
-    row = tx.row(
+    return tx.exists(
         "access.find_known_id",
         platform=source.platform,
         account=source.account or "",
         id=given,
         address=str(Address(platform=source.platform, account=source.account, chat_id=given)),
     )
-    return row is not None
 
 
 def add_code(
     tx: Tx, kind: CodeKind, source: Source, *, code_hash: str, person_id: int | None, expires_at: Micros
 ) -> int:
     """Store that a code was given out at ``source``, and return its request number."""
-    row = tx.row(
+    pairing_id: int = tx.value(
         "access.add_pairing",
         kind=kind,
         platform=source.platform,
@@ -157,39 +156,34 @@ def add_code(
         person_id=person_id,
         expires_at=expires_at,
     )
-    assert row is not None
-    pairing_id: int = row[0]
     return pairing_id
 
 
 def count_pending(tx: ReadTx, source: Source) -> int:
     """Count the strangers who wait for an answer on the source's account."""
-    row = tx.row("access.count_pending", platform=source.platform, account=source.account or "")
-    assert row is not None
-    count: int = row[0]
+    count: int = tx.value("access.count_pending", platform=source.platform, account=source.account or "")
     return count
 
 
 def find_asked(tx: ReadTx, source: Source) -> Pairing | None:
     """Return the request this author has made within its hour and not been let in by, or None."""
-    return _pairing(
-        tx.row(
-            "access.find_asked",
-            platform=source.platform,
-            account=source.account or "",
-            user_id=source.user_id or "",
-        )
+    return tx.one(
+        Pairing,
+        "access.find_asked",
+        platform=source.platform,
+        account=source.account or "",
+        user_id=source.user_id or "",
     )
 
 
 def find_pending(tx: ReadTx, pairing_id: int) -> Pairing | None:
     """Return a stranger's request that waits for an answer, or None."""
-    return _pairing(tx.row("access.find_pending", pairing_id=pairing_id))
+    return tx.one(Pairing, "access.find_pending", pairing_id=pairing_id)
 
 
 def find_by_code(tx: ReadTx, kind: CodeKind, code_hash: str) -> Pairing | None:
     """Return what a code that is still good was given out for, or None."""
-    return _pairing(tx.row("access.find_by_code", kind=kind, code_hash=code_hash))
+    return tx.one(Pairing, "access.find_by_code", kind=kind, code_hash=code_hash)
 
 
 def decide_pairing(
@@ -214,20 +208,19 @@ def drop_links(tx: Tx, person_id: int) -> None:
 
 def expire_pairings(tx: Tx) -> list[int]:
     """Let the codes expire whose hour is over, and return their request numbers."""
-    return sorted(pairing_id for (pairing_id,) in tx.rows("access.expire_pairings"))
+    return sorted(tx.values("access.expire_pairings"))
 
 
 def get_tries(tx: ReadTx, enterer: Enterer) -> PairingTries:
     """Return how many wrong codes somebody has entered."""
-    row = tx.row("access.find_tries", **enterer._asdict())
-    return PairingTries() if row is None else PairingTries(wrong=row[0], locked_until=row[1])
+    return tx.one(PairingTries, "access.find_tries", **enterer._asdict()) or PairingTries()
 
 
 def lock_tries(tx: Tx, enterer: Enterer) -> PairingTries:
     """Return how many wrong codes somebody has entered, and keep others from counting until this transaction ends."""
-    row = tx.row("access.lock_tries", **enterer._asdict())
-    assert row is not None
-    return PairingTries(wrong=row[0], locked_until=row[1])
+    tries = tx.one(PairingTries, "access.lock_tries", **enterer._asdict())
+    assert tries is not None
+    return tries
 
 
 def set_tries(tx: Tx, enterer: Enterer, tries: PairingTries) -> None:
@@ -245,7 +238,3 @@ def merge_people(tx: Tx, *, from_person_id: int, to_person_id: int) -> None:
     both = {"from_person_id": from_person_id, "to_person_id": to_person_id}
     tx.run("access.move_identities", **both)
     tx.run("access.join_audiences_of", **both)
-
-
-def _pairing(row: Row | None) -> Pairing | None:
-    return None if row is None else Pairing._make(row)

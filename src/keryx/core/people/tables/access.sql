@@ -1,3 +1,6 @@
+-- columns: pairing
+id, kind, platform, account, user_id, user_name, source AS source_json, person_id, state, asked_at, expires_at
+
 -- name: access.lock_person
 -- What is decided about this person, or by the owner, is decided by one transaction at a time.
 UPDATE people SET feed_no = feed_no WHERE id = :person_id
@@ -62,7 +65,7 @@ WHERE kind = 'pairing' AND state = 'pending' AND platform = :platform AND accoun
 
 -- name: access.find_asked
 -- The request that a stranger has made within its hour, answered or not.
-SELECT id, kind, platform, account, user_id, user_name, source, person_id, state, asked_at, expires_at
+SELECT {pairing}
 FROM pairings
 WHERE kind = 'pairing' AND state IN ('pending', 'denied') AND platform = :platform AND account = :account
   AND user_id = :user_id AND expires_at > :now
@@ -71,13 +74,13 @@ LIMIT 1
 
 -- name: access.find_pending
 -- A stranger's request by its number, while it waits.
-SELECT id, kind, platform, account, user_id, user_name, source, person_id, state, asked_at, expires_at
+SELECT {pairing}
 FROM pairings
 WHERE id = :pairing_id AND kind = 'pairing' AND state = 'pending' AND expires_at > :now
 
 -- name: access.find_by_code
 -- What a code was given out for, while it is good.
-SELECT id, kind, platform, account, user_id, user_name, source, person_id, state, asked_at, expires_at
+SELECT {pairing}
 FROM pairings
 WHERE code_hash = :code_hash AND kind = :kind AND state = 'pending' AND expires_at > :now
 
@@ -98,14 +101,14 @@ RETURNING id
 
 -- name: access.find_tries
 -- How many wrong codes somebody has entered.
-SELECT wrong_count, locked_until FROM pairing_tries
+SELECT wrong_count AS wrong, locked_until FROM pairing_tries
 WHERE platform = :platform AND account = :account AND user_id = :user_id
 
 -- name: access.lock_tries
 -- How many wrong codes somebody has entered; nobody else counts theirs until this transaction ends.
 INSERT INTO pairing_tries (platform, account, user_id, wrong_count) VALUES (:platform, :account, :user_id, 0)
 ON CONFLICT (platform, account, user_id) DO UPDATE SET wrong_count = pairing_tries.wrong_count
-RETURNING wrong_count, locked_until
+RETURNING wrong_count AS wrong, locked_until
 
 -- name: access.set_tries
 -- One more wrong code, or the lock after too many.

@@ -1,9 +1,9 @@
 """People, the accounts by which platforms know them, and the audiences they belong to."""
 
 from keryx.core.people.rules.access import AudienceKey
-from keryx.core.people.rules.person import Person, PersonId
+from keryx.core.people.rules.person import Person
 from keryx.errors import NotFound
-from keryx.store.database import ReadTx, Row, Tx
+from keryx.store.database import ReadTx, Tx
 
 
 def ensure_owner(tx: Tx) -> Person:
@@ -21,29 +21,25 @@ def ensure_owner(tx: Tx) -> Person:
 
 def find_owner(tx: ReadTx) -> Person | None:
     """Return the owner, or None in a store nobody has used yet."""
-    row = tx.row("people.find_owner")
-    return None if row is None else _person(row)
+    return tx.one(Person, "people.find_owner")
 
 
 def get_person(tx: ReadTx, person_id: int) -> Person:
     """Return a person by id."""
-    row = tx.row("people.get", person_id=person_id)
-    if row is None:
+    person = tx.one(Person, "people.get", person_id=person_id)
+    if person is None:
         raise NotFound(f"There is no person {person_id}.")
-    return _person(row)
+    return person
 
 
 def find_by_identity(tx: ReadTx, *, platform: str, account: str, user_id: str) -> Person | None:
     """Return who is behind a user of a platform; ids must be canonical."""
-    row = tx.row("people.find_by_identity", platform=platform, account=account, user_id=user_id)
-    return None if row is None else _person(row)
+    return tx.one(Person, "people.find_by_identity", platform=platform, account=account, user_id=user_id)
 
 
 def add_person(tx: Tx, *, name: str, role: str) -> Person:
     """Add a person, with the audience of what is said to them alone."""
-    row = tx.row("people.add", name=name, role=role)
-    assert row is not None
-    person = get_person(tx, row[0])
+    person = get_person(tx, tx.value("people.add", name=name, role=role))
     join_audience(
         tx, person_id=person.id, audience_id=ensure_audience(tx, AudienceKey(f"person:{person.id}"))
     )
@@ -62,8 +58,8 @@ def ensure_audience(tx: Tx, key: AudienceKey) -> int:
 
 def find_audience(tx: ReadTx, key: AudienceKey) -> int | None:
     """Return the id of the audience of a place, or None if nothing was said there."""
-    row = tx.row("people.find_audience", key=key)
-    return None if row is None else row[0]
+    found: int | None = tx.value("people.find_audience", key=key)
+    return found
 
 
 def join_audience(tx: Tx, *, person_id: int, audience_id: int) -> None:
@@ -73,27 +69,22 @@ def join_audience(tx: Tx, *, person_id: int, audience_id: int) -> None:
 
 def hears(tx: ReadTx, *, person_id: int, audience_id: int) -> bool:
     """Say whether a person belongs to an audience."""
-    return tx.row("people.find_member", person_id=person_id, audience_id=audience_id) is not None
+    return tx.exists("people.find_member", person_id=person_id, audience_id=audience_id)
 
 
 def list_audiences(tx: ReadTx, person_id: int) -> list[int]:
     """Return the audiences a person belongs to."""
-    return [audience_id for (audience_id,) in tx.rows("people.list_audiences", person_id=person_id)]
+    return tx.values("people.list_audiences", person_id=person_id)
 
 
 def list_private_audiences(tx: ReadTx, person_id: int) -> list[int]:
     """Return the audiences that are this person alone; after a link there are several."""
-    return [audience_id for (audience_id,) in tx.rows("people.list_private_audiences", person_id=person_id)]
+    return tx.values("people.list_private_audiences", person_id=person_id)
 
 
 def mark_welcomed(tx: Tx, person_id: int) -> bool:
     """Note that somebody was greeted; say whether that is new."""
     return tx.run("people.mark_welcomed", person_id=person_id) == 1
-
-
-def _person(row: Row) -> Person:
-    person_id, name, role, blocked_at = row
-    return Person(id=PersonId(person_id), name=name, role=role, blocked_at=blocked_at)
 
 
 def lock_audience(tx: Tx, audience_id: int) -> None:
@@ -103,4 +94,4 @@ def lock_audience(tx: Tx, audience_id: int) -> None:
 
 def list_members(tx: ReadTx, audience_id: int) -> list[int]:
     """Return everybody who can see what is said to an audience."""
-    return [person_id for (person_id,) in tx.rows("people.list_members", audience_id=audience_id)]
+    return tx.values("people.list_members", audience_id=audience_id)

@@ -1,10 +1,13 @@
+-- columns: person
+id, name, role, blocked_at
+
 -- name: people.find_owner
 -- The one person who owns this profile, if anybody has opened the store yet.
-SELECT id, name, role, blocked_at FROM people WHERE role = 'owner'
+SELECT {person} FROM people WHERE role = 'owner'
 
 -- name: people.get
 -- One person by id.
-SELECT id, name, role, blocked_at FROM people WHERE id = :person_id
+SELECT {person} FROM people WHERE id = :person_id
 
 -- name: people.add
 -- A new person.
@@ -16,7 +19,7 @@ INSERT INTO people (name, role, created_at) VALUES ('owner', 'owner', :now) ON C
 
 -- name: people.find_by_identity
 -- Who is behind a user of a platform.
-SELECT p.id, p.name, p.role, p.blocked_at
+SELECT {p.person}
 FROM identities i JOIN people p ON p.id = i.person_id
 WHERE i.platform = :platform AND i.account = :account AND i.user_id = :user_id
 

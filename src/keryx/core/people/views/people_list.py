@@ -30,7 +30,7 @@ class ListedPerson(NamedTuple):
 
 def list_requests(tx: ReadTx) -> list[PairingRequest]:
     """Return the strangers who wait to be let in, oldest first."""
-    return [PairingRequest._make(row) for row in tx.rows("people_list.list_requests")]
+    return tx.all(PairingRequest, "people_list.list_requests")
 
 
 def list_people(tx: ReadTx) -> list[ListedPerson]:

@@ -26,4 +26,4 @@ class ListedSchedule(NamedTuple):
 
 def list_schedules(tx: ReadTx, *, owner_id: int) -> list[ListedSchedule]:
     """Return a person's schedules that have not ended, oldest first."""
-    return [ListedSchedule._make(row) for row in tx.rows("schedule_list.list_of_person", owner_id=owner_id)]
+    return tx.all(ListedSchedule, "schedule_list.list_of_person", owner_id=owner_id)

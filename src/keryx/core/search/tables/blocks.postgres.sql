@@ -1,6 +1,6 @@
 -- name: search_blocks.find
 -- Find, for each segment and each term, the last block that begins at or before the term. No other block can hold it.
-SELECT CAST(k.value AS BIGINT), t.value, b.block_id, b.data
+SELECT CAST(k.value AS BIGINT) AS segment_id, t.value AS term, b.block_id, b.data
 FROM json_array_elements_text(CAST(:segments AS json)) k
 CROSS JOIN json_array_elements_text(CAST(:terms AS json)) t
 CROSS JOIN LATERAL (

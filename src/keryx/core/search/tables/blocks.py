@@ -24,8 +24,7 @@ def add_blocks(tx: Tx, segment_id: int, blocks: Iterable[PackedBlock]) -> None:
 
 def find_blocks(tx: ReadTx, segment_ids: Sequence[int], terms: Sequence[str]) -> list[FoundBlock]:
     """Return, for each segment and term, the block that holds the term, if there is one."""
-    rows = tx.rows("search_blocks.find", segments=to_json(segment_ids), terms=to_json(terms))
-    return list(map(FoundBlock._make, rows))
+    return tx.all(FoundBlock, "search_blocks.find", segments=to_json(segment_ids), terms=to_json(terms))
 
 
 def find_blocks_between(
@@ -43,5 +42,4 @@ def find_positions(tx: ReadTx, block_ids: Collection[int]) -> dict[int, bytes]:
 
 def list_blocks(tx: ReadTx, segment_id: int, *, term: str, limit: int) -> list[PackedBlock]:
     """Return blocks of a segment in order, beginning with the block that can hold ``term``."""
-    rows = tx.rows("search_blocks.list", segment_id=segment_id, term=term, limit=limit)
-    return list(map(PackedBlock._make, rows))
+    return tx.all(PackedBlock, "search_blocks.list", segment_id=segment_id, term=term, limit=limit)

@@ -4,7 +4,7 @@ INSERT INTO search_blocks (segment_id, term, data, positions) VALUES (:segment_i
 
 -- name: search_blocks.find
 -- Find, for each segment and each term, the last block that begins at or before the term. No other block can hold it.
-SELECT k.value, t.value, b.block_id, b.data
+SELECT k.value AS segment_id, t.value AS term, b.block_id, b.data
 FROM json_each(:segments) k
 CROSS JOIN json_each(:terms) t
 CROSS JOIN search_blocks b ON b.block_id = (

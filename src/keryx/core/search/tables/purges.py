@@ -10,7 +10,7 @@ def add_purges(tx: Tx) -> None:
 
 def list_purges(tx: ReadTx, *, limit: int) -> list[str]:
     """Return sessions whose words must leave the index."""
-    return [session_id for (session_id,) in tx.rows("search_purges.list", limit=limit)]
+    return tx.values("search_purges.list", limit=limit)
 
 
 def finish_purge(tx: Tx, session_id: str) -> None:

@@ -36,7 +36,7 @@ def add_segment(
 
 def list_segments(tx: ReadTx) -> list[SegmentRow]:
     """Return the segments that queries read, the one with the newest document first."""
-    return [SegmentRow(*row) for row in tx.rows("search_segments.list")]
+    return tx.all(SegmentRow, "search_segments.list")
 
 
 def list_marked(tx: ReadTx, mark: bytes) -> set[int]:
@@ -46,7 +46,7 @@ def list_marked(tx: ReadTx, mark: bytes) -> set[int]:
 
 def list_marks(tx: ReadTx, segment_ids: Collection[int]) -> list[bytes]:
     """Return the session marks of some segments."""
-    return [marks for (marks,) in tx.rows("search_segments.list_marks", ids=to_json(list(segment_ids)))]
+    return tx.values("search_segments.list_marks", ids=to_json(list(segment_ids)))
 
 
 def find_unfinished(tx: ReadTx) -> tuple[int, str] | None:

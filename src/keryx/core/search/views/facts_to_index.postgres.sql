@@ -1,9 +1,7 @@
 -- name: facts_to_index.list
 -- List the facts after a position in order. Facts of the oldest running transaction and later are left out,
 -- because further facts can still appear before them.
-SELECT
-    CAST(CAST(f.xid AS TEXT) AS BIGINT), f.id, f.kind, f.session_id, m.id, m.role, m.parts, m.author, m.author_id,
-    m.created_at, s.audience_id, s.platform
+SELECT CAST(CAST(f.xid AS TEXT) AS BIGINT) AS xid, {f.new_fact}, {m.new_message}, s.audience_id, s.platform
 FROM feed f
 LEFT JOIN messages m ON f.kind = 'message' AND m.id = f.subject
 LEFT JOIN sessions s ON s.id = m.session_id

@@ -26,8 +26,7 @@ class NewFact(NamedTuple):
 
 def list_new(tx: ReadTx, *, after: Position, limit: int) -> list[NewFact]:
     """Return the facts after a position in order, but none of a transaction that still runs, or later."""
-    rows = tx.rows("facts_to_index.list", xid=after.xid, id=after.id, limit=limit)
-    return [NewFact(*row) for row in rows]
+    return tx.all(NewFact, "facts_to_index.list", xid=after.xid, id=after.id, limit=limit)
 
 
 def list_newest(tx: ReadTx, *, after: Position, limit: int) -> list[tuple[str, str | None, int | None]]:

@@ -1,6 +1,12 @@
+-- columns: new_fact
+id, kind, session_id
+
+-- columns: new_message
+id AS message_id, role, parts, author, author_id, created_at
+
 -- name: facts_to_index.list
 -- List the facts after a position in order, each with its message if its subject is a message that still exists.
-SELECT 0, f.id, f.kind, f.session_id, m.id, m.role, m.parts, m.author, m.author_id, m.created_at, s.audience_id, s.platform
+SELECT 0 AS xid, {f.new_fact}, {m.new_message}, s.audience_id, s.platform
 FROM feed f
 LEFT JOIN messages m ON f.kind = 'message' AND m.id = f.subject
 LEFT JOIN sessions s ON s.id = m.session_id

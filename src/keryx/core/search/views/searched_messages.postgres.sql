@@ -1,6 +1,6 @@
 -- name: searched_messages.list
 -- List some messages.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
+SELECT {searched_message}
 FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))
 
 -- name: searched_messages.list_near

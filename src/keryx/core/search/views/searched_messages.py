@@ -28,14 +28,13 @@ def list_messages(tx: ReadTx, message_ids: Collection[int]) -> dict[int, Message
     """Return some messages by id; purged messages are missing."""
     if not message_ids:
         return {}
-    rows = tx.rows("searched_messages.list", ids=to_json(list(message_ids)))
-    return {row[0]: MessageRow(*row) for row in rows}
+    found = tx.all(MessageRow, "searched_messages.list", ids=to_json(list(message_ids)))
+    return {message.id: message for message in found}
 
 
 def list_message_ids(tx: ReadTx, *, after_id: int, limit: int) -> list[int]:
     """Return the ids of the messages after one, rising."""
-    rows = tx.rows("searched_messages.list_ids", after_id=after_id, limit=limit)
-    return [message_id for (message_id,) in rows]
+    return tx.values("searched_messages.list_ids", after_id=after_id, limit=limit)
 
 
 def list_near(tx: ReadTx, places: Sequence[tuple[str, int, int]], *, reach: int) -> list[Row]:
@@ -50,7 +49,8 @@ def list_near(tx: ReadTx, places: Sequence[tuple[str, int, int]], *, reach: int)
 
 def list_last(tx: ReadTx, segment: Segment, *, last_seq: int, limit: int) -> list[MessageRow]:
     """Return the newest messages of a part of a branch's path up to ``last_seq``, newest first."""
-    rows = tx.rows(
+    return tx.all(
+        MessageRow,
         "searched_messages.list_last",
         session_id=segment.session_id,
         branch_no=segment.branch_no,
@@ -58,14 +58,14 @@ def list_last(tx: ReadTx, segment: Segment, *, last_seq: int, limit: int) -> lis
         last_seq=last_seq,
         limit=limit,
     )
-    return [MessageRow(*row) for row in rows]
 
 
 def list_first(
     tx: ReadTx, segment: Segment, *, first_seq: int, last_seq: int, limit: int
 ) -> list[MessageRow]:
     """Return the oldest messages of a part of a branch's path from ``first_seq`` on, oldest first."""
-    rows = tx.rows(
+    return tx.all(
+        MessageRow,
         "searched_messages.list_first",
         session_id=segment.session_id,
         branch_no=segment.branch_no,
@@ -73,4 +73,3 @@ def list_first(
         last_seq=last_seq,
         limit=limit,
     )
-    return [MessageRow(*row) for row in rows]

@@ -1,6 +1,9 @@
+-- columns: searched_message
+id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
+
 -- name: searched_messages.list
 -- List some messages.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
+SELECT {searched_message}
 FROM messages WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: searched_messages.list_ids
@@ -18,14 +21,14 @@ JOIN messages m ON m.session_id = p.value ->> 0
 
 -- name: searched_messages.list_last
 -- List the newest messages of a branch up to a number, newest first.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
+SELECT {searched_message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq DESC LIMIT :limit
 
 -- name: searched_messages.list_first
 -- List the oldest messages of a branch from a number on, oldest first.
-SELECT id, session_id, branch_no, seq, role, parts, author, author_id, created_at, turn_id
+SELECT {searched_message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq LIMIT :limit

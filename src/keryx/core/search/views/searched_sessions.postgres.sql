@@ -1,9 +1,8 @@
 -- name: searched_sessions.list
 -- List some sessions with the names of their projects, and with their tags joined by line breaks.
 SELECT
-    s.id, s.audience_id, s.platform, s.state, s.title, s.title_by, s.display_name, s.started_at, s.active_branch_no,
-    s.pinned_at, s.archived_at, s.deleted_at, p.name,
-    (SELECT string_agg(t.tag, chr(10) ORDER BY t.tag COLLATE "C") FROM tags t WHERE t.session_id = s.id)
+    {s.searched_session}, p.name AS project,
+    (SELECT string_agg(t.tag, chr(10) ORDER BY t.tag COLLATE "C") FROM tags t WHERE t.session_id = s.id) AS tag_lines
 FROM sessions s LEFT JOIN projects p ON p.id = s.project_id
 WHERE s.id IN (SELECT value FROM json_array_elements_text(CAST(:ids AS json)))
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.store.codec import to_json
-from keryx.store.database import ReadTx, Row
+from keryx.store.database import ReadTx
 
 
 class SessionRow(NamedTuple):
@@ -24,7 +24,12 @@ class SessionRow(NamedTuple):
     archived_at: Micros | None
     deleted_at: Micros | None
     project: str | None
-    tags: tuple[str, ...]
+    tag_lines: str | None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The session's tags."""
+        return () if self.tag_lines is None else tuple(self.tag_lines.split("\n"))
 
     @property
     def card_text(self) -> str:
@@ -37,25 +42,24 @@ def list_sessions(tx: ReadTx, session_ids: Collection[str]) -> dict[str, Session
     """Return some sessions by id; purged sessions are missing."""
     if not session_ids:
         return {}
-    rows = tx.rows("searched_sessions.list", ids=to_json(list(session_ids)))
-    return {row[0]: _session(row) for row in rows}
+    found = tx.all(SessionRow, "searched_sessions.list", ids=to_json(list(session_ids)))
+    return {session.id: session for session in found}
 
 
 def count_audiences(tx: ReadTx, *, limit: int) -> int:
     """Count all audiences, up to ``limit``."""
-    ((count,),) = tx.rows("searched_sessions.count_audiences", limit=limit)
-    return int(count)
+    count: int = tx.value("searched_sessions.count_audiences", limit=limit)
+    return count
 
 
 def list_tags(tx: ReadTx) -> list[str]:
     """Return all tags."""
-    return [tag for (tag,) in tx.rows("searched_sessions.list_tags")]
+    return tx.values("searched_sessions.list_tags")
 
 
 def list_tagged(tx: ReadTx, tags: Collection[str], *, limit: int) -> list[str]:
     """Return sessions with one of ``tags``."""
-    rows = tx.rows("searched_sessions.list_tagged", tags=to_json(list(tags)), limit=limit)
-    return [session_id for (session_id,) in rows]
+    return tx.values("searched_sessions.list_tagged", tags=to_json(list(tags)), limit=limit)
 
 
 def list_projects(tx: ReadTx) -> dict[int, str]:
@@ -65,16 +69,9 @@ def list_projects(tx: ReadTx) -> dict[int, str]:
 
 def list_in_projects(tx: ReadTx, project_ids: Collection[int], *, limit: int) -> list[str]:
     """Return sessions of some projects."""
-    rows = tx.rows("searched_sessions.list_in_projects", ids=to_json(list(project_ids)), limit=limit)
-    return [session_id for (session_id,) in rows]
+    return tx.values("searched_sessions.list_in_projects", ids=to_json(list(project_ids)), limit=limit)
 
 
 def list_in_state(tx: ReadTx, state: str, *, limit: int) -> list[str]:
     """Return sessions that are ``pinned``, ``archived`` or ``deleted``."""
-    rows = tx.rows("searched_sessions.list_in_state", state=state, limit=limit)
-    return [session_id for (session_id,) in rows]
-
-
-def _session(row: Row) -> SessionRow:
-    *columns, tags = row
-    return SessionRow._make([*columns, () if tags is None else tuple(tags.split("\n"))])
+    return tx.values("searched_sessions.list_in_state", state=state, limit=limit)

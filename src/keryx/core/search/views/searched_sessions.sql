@@ -1,9 +1,12 @@
+-- columns: searched_session
+id, audience_id, platform, state, title, title_by, display_name, started_at, active_branch_no, pinned_at, archived_at,
+deleted_at
+
 -- name: searched_sessions.list
 -- List some sessions with the names of their projects, and with their tags joined by line breaks.
 SELECT
-    s.id, s.audience_id, s.platform, s.state, s.title, s.title_by, s.display_name, s.started_at, s.active_branch_no,
-    s.pinned_at, s.archived_at, s.deleted_at, p.name,
-    (SELECT group_concat(t.tag, char(10) ORDER BY t.tag) FROM tags t WHERE t.session_id = s.id)
+    {s.searched_session}, p.name AS project,
+    (SELECT group_concat(t.tag, char(10) ORDER BY t.tag) FROM tags t WHERE t.session_id = s.id) AS tag_lines
 FROM sessions s LEFT JOIN projects p ON p.id = s.project_id
 WHERE s.id IN (SELECT value FROM json_each(:ids))
 

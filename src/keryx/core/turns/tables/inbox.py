@@ -19,7 +19,7 @@ from keryx.store.database import RaceLost, ReadTx, Tx
 
 
 class InboxItem(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     session_id: str
@@ -89,8 +89,7 @@ class KnownItem(NamedTuple):
 
 def find_by_ref(tx: ReadTx, *, platform: str, account: str, ref: str) -> KnownItem | None:
     """Return the item made of this delivery before, or None."""
-    row = tx.row("inbox.find_by_ref", platform=platform, account=account, ref=ref)
-    return None if row is None else KnownItem._make(row)
+    return tx.one(KnownItem, "inbox.find_by_ref", platform=platform, account=account, ref=ref)
 
 
 def find_unsent(tx: ReadTx, ref: str) -> KnownItem | None:
@@ -150,57 +149,49 @@ def add_item(tx: Tx, **item: Unpack[NewItem]) -> int:
 
 def find_item(tx: ReadTx, inbox_id: int) -> InboxItem | None:
     """Return one item, or None."""
-    row = tx.row("inbox.find", inbox_id=inbox_id)
-    return None if row is None else InboxItem._make(row)
+    return tx.one(InboxItem, "inbox.find", inbox_id=inbox_id)
 
 
 def list_tasks(tx: ReadTx, session_id: str) -> list[InboxItem]:
     """Return the tasks without a fate that a session, or one below it, gave away."""
-    return [InboxItem._make(row) for row in tx.rows("inbox.list_tasks", session_id=session_id)]
+    return tx.all(InboxItem, "inbox.list_tasks", session_id=session_id)
 
 
 def list_commands(tx: ReadTx, *, limit: int) -> list[InboxItem]:
     """Return commands that wait for the answer of a surface, oldest first."""
-    return [InboxItem._make(row) for row in tx.rows("inbox.list_commands", limit=limit)]
+    return tx.all(InboxItem, "inbox.list_commands", limit=limit)
 
 
 def list_ready(tx: ReadTx, session_id: str) -> list[InboxItem]:
     """Return what waits in a session, oldest first."""
-    return [InboxItem._make(row) for row in tx.rows("inbox.list_ready", session_id=session_id)]
+    return tx.all(InboxItem, "inbox.list_ready", session_id=session_id)
 
 
 def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
     """Return what a turn has claimed and not ended, oldest first."""
-    return [InboxItem._make(row) for row in tx.rows("inbox.list_of_turn", turn_id=turn_id)]
+    return tx.all(InboxItem, "inbox.list_of_turn", turn_id=turn_id)
 
 
 def count_open(tx: ReadTx, session_id: str) -> int:
     """Count a session's items without a fate; Keryx's own requests keep nobody waiting and do not count."""
-    row = tx.row("inbox.count_open", session_id=session_id)
-    assert row is not None
-    count: int = row[0]
+    count: int = tx.value("inbox.count_open", session_id=session_id)
     return count
 
 
 def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[ItemFate]:
     """Return what came in from a platform after an item, oldest first."""
-    rows = tx.rows("inbox.list_fates", platform=platform, after=after, limit=limit)
-    return [ItemFate._make(row) for row in rows]
+    return tx.all(ItemFate, "inbox.list_fates", platform=platform, after=after, limit=limit)
 
 
 def count_unsettled(tx: ReadTx, *, platform: str) -> int:
     """Count a platform's items without a fate."""
-    row = tx.row("inbox.count_unsettled", platform=platform)
-    assert row is not None
-    count: int = row[0]
+    count: int = tx.value("inbox.count_unsettled", platform=platform)
     return count
 
 
 def count_flushing(tx: ReadTx) -> int:
     """Count the requests to flush, of any session, that have no fate yet."""
-    row = tx.row("inbox.count_flushing")
-    assert row is not None
-    count: int = row[0]
+    count: int = tx.value("inbox.count_flushing")
     return count
 
 

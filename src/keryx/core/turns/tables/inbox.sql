@@ -1,3 +1,7 @@
+-- columns: inbox_item
+id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source AS source_json, parts AS
+body, received_at, ready_at, turn_id, seq, attempts, fate, fate_note
+
 -- name: inbox.find_by_ref
 -- What became of a message that may have been delivered before.
 SELECT id, session_id FROM inbox WHERE platform = :platform AND account = :account AND ref = :ref
@@ -18,16 +22,12 @@ RETURNING id
 
 -- name: inbox.find
 -- One item by id.
-SELECT
-    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
-    turn_id, seq, attempts, fate, fate_note
+SELECT {inbox_item}
 FROM inbox WHERE id = :inbox_id
 
 -- name: inbox.list_ready
 -- What waits in one session, oldest first.
-SELECT
-    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
-    turn_id, seq, attempts, fate, fate_note
+SELECT {inbox_item}
 FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind <> 'command'
 ORDER BY id
 
@@ -38,17 +38,13 @@ SELECT 1 FROM inbox WHERE session_id = :session_id AND state = 'ready' AND kind 
 
 -- name: inbox.list_commands
 -- Commands that wait for an answer, oldest first; in the order of the index on what is ready, or every item is read.
-SELECT
-    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
-    turn_id, seq, attempts, fate, fate_note
+SELECT {inbox_item}
 FROM inbox WHERE state = 'ready' AND kind = 'command'
 ORDER BY ready_at, id LIMIT :limit
 
 -- name: inbox.list_of_turn
 -- What a turn answers, oldest first.
-SELECT
-    id, session_id, kind, purpose, state, busy_mode, platform, account, ref, person_id, source, parts, received_at, ready_at,
-    turn_id, seq, attempts, fate, fate_note
+SELECT {inbox_item}
 FROM inbox WHERE turn_id = :turn_id AND state = 'claimed'
 ORDER BY id
 
@@ -100,9 +96,7 @@ WITH RECURSIVE below (session_id) AS (
     UNION
     SELECT l.to_session_id FROM links l JOIN below b ON l.from_session_id = b.session_id WHERE l.kind = 'delegation'
 )
-SELECT
-    i.id, i.session_id, i.kind, i.purpose, i.state, i.busy_mode, i.platform, i.account, i.ref, i.person_id, i.source, i.parts,
-    i.received_at, i.ready_at, i.turn_id, i.seq, i.attempts, i.fate, i.fate_note
+SELECT {i.inbox_item}
 FROM below b JOIN inbox i ON i.session_id = b.session_id
 WHERE i.state IN ('ready', 'claimed') AND i.purpose = 'task'
 ORDER BY i.session_id, i.id

@@ -64,8 +64,8 @@ def require_lease(tx: Tx, lease: Lease) -> None:
 
 def find_live_holder(tx: ReadTx, session_id: str) -> str | None:
     """Return who holds the session now, or None."""
-    row = tx.row("leases.find_live", session_id=session_id)
-    return None if row is None else row[0]
+    found: str | None = tx.value("leases.find_live", session_id=session_id)
+    return found
 
 
 def lost(lease: Lease) -> LeaseLost:
@@ -82,4 +82,4 @@ def free_holder(tx: Tx, holder: str) -> None:
 
 def list_held(tx: ReadTx) -> list[HeldSession]:
     """Return in which sessions turns run, and who runs them."""
-    return [HeldSession._make(row) for row in tx.rows("leases.list_held")]
+    return tx.all(HeldSession, "leases.list_held")

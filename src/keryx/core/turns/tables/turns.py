@@ -17,7 +17,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class Turn(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: TurnId
     session_id: str
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One call, in the order of its columns."""
+    """One call."""
 
     turn_id: TurnId
     call_id: str
@@ -93,21 +93,20 @@ def add_turn(
 
 def get_turn(tx: ReadTx, turn_id: int) -> Turn:
     """Return a turn by id."""
-    row = tx.row("turns.find", turn_id=turn_id)
+    row = tx.one(Turn, "turns.find", turn_id=turn_id)
     if row is None:
         raise NotFound(f"There is no turn {turn_id}.")
-    return Turn._make(row)
+    return row
 
 
 def find_live_turn(tx: ReadTx, session_id: str) -> Turn | None:
     """Return the turn of a session that has not ended, or None."""
-    row = tx.row("turns.find_live", session_id=session_id)
-    return None if row is None else Turn._make(row)
+    return tx.one(Turn, "turns.find_live", session_id=session_id)
 
 
 def list_orphans(tx: ReadTx, *, limit: int) -> list[Turn]:
     """Return running turns whose lease is gone, oldest first."""
-    return [Turn._make(row) for row in tx.rows("turns.list_orphans", limit=limit)]
+    return tx.all(Turn, "turns.list_orphans", limit=limit)
 
 
 def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, tools_hash: str) -> None:
@@ -204,8 +203,7 @@ def set_pause(tx: Tx, turn_id: int, reason: str | None) -> None:
 
 def find_trouble(tx: ReadTx, session_id: str) -> Trouble | None:
     """Return why what a session waits for does not come; None where nothing is wrong."""
-    row = tx.row("turns.find_trouble", session_id=session_id)
-    return None if row is None else Trouble._make(row)
+    return tx.one(Trouble, "turns.find_trouble", session_id=session_id)
 
 
 def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = None) -> None:
@@ -226,12 +224,12 @@ def drop_chunks(tx: Tx, turn_id: int) -> None:
 
 def list_speaking(tx: ReadTx, *, limit: int) -> list[Turn]:
     """Return running turns that have said something since their last step, longest first."""
-    return [Turn._make(row) for row in tx.rows("turns.list_speaking", limit=limit)]
+    return tx.all(Turn, "turns.list_speaking", limit=limit)
 
 
 def list_answering(tx: ReadTx, *, limit: int) -> list[Turn]:
     """Return running turns that answer somebody, longest first."""
-    return [Turn._make(row) for row in tx.rows("turns.list_answering", limit=limit)]
+    return tx.all(Turn, "turns.list_answering", limit=limit)
 
 
 def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
@@ -264,20 +262,20 @@ def add_step(tx: Tx, **step: Unpack[NewStep]) -> bool:
 
 def get_step(tx: ReadTx, *, turn_id: int, call_id: str) -> Step:
     """Return one call of a turn."""
-    row = tx.row("turns.find_step", turn_id=turn_id, call_id=call_id)
+    row = tx.one(Step, "turns.find_step", turn_id=turn_id, call_id=call_id)
     if row is None:
         raise NotFound(f"Turn {turn_id} made no call {call_id!r}.")
-    return Step._make(row)
+    return row
 
 
 def list_steps(tx: ReadTx, turn_id: int) -> list[Step]:
     """Return the calls of a turn in the order they were made."""
-    return [Step._make(row) for row in tx.rows("turns.list_steps", turn_id=turn_id)]
+    return tx.all(Step, "turns.list_steps", turn_id=turn_id)
 
 
 def list_open_steps(tx: ReadTx, session_id: str) -> list[Step]:
     """Return a session's calls that have no result yet, in the order they were made."""
-    return [Step._make(row) for row in tx.rows("turns.list_open_steps", session_id=session_id)]
+    return tx.all(Step, "turns.list_open_steps", session_id=session_id)
 
 
 def start_step(tx: Tx, *, turn_id: int, call_id: str) -> bool:
@@ -300,9 +298,7 @@ def add_imported(tx: Tx, session_id: str, line: TurnLine) -> int:
     columns = asdict(line) | {"state": line.state if turn_ended(line.state) else "lost"}
     del columns["no"]
     columns["ended_at"] = line.begun_at if line.ended_at is None else line.ended_at
-    row = tx.row("turns.add_imported", session_id=session_id, **clean_columns(columns))
-    assert row is not None
-    turn_id: int = row[0]
+    turn_id: int = tx.value("turns.add_imported", session_id=session_id, **clean_columns(columns))
     return turn_id
 
 

@@ -1,3 +1,10 @@
+-- columns: turn
+id, session_id, branch_no, state, purpose, holder, epoch, person_id, origin AS origin_json, begun_at, ended_at,
+reason, stop_requested_at
+
+-- columns: step
+turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+
 -- name: turns.add
 -- A turn that runs from now on.
 INSERT INTO turns (session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at)
@@ -6,14 +13,12 @@ RETURNING id
 
 -- name: turns.find
 -- One turn by id.
-SELECT id, session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at, ended_at, reason,
-       stop_requested_at
+SELECT {turn}
 FROM turns WHERE id = :turn_id
 
 -- name: turns.find_live
 -- The turn of a session that has not ended, if there is one.
-SELECT id, session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at, ended_at, reason,
-       stop_requested_at
+SELECT {turn}
 FROM turns WHERE session_id = :session_id AND state IN ('running', 'waiting')
 ORDER BY id DESC LIMIT 1
 
@@ -21,8 +26,7 @@ ORDER BY id DESC LIMIT 1
 -- Turns that run without a holder: their lease is gone; by session, so that whoever locks those does so in one order.
 -- The condition of the index on live turns is repeated word for word: SQLite does not see that one state implies it,
 -- and would read every turn there ever was.
-SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
-       t.ended_at, t.reason, t.stop_requested_at
+SELECT {t.turn}
 FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.state IN ('running', 'waiting') AND t.state = 'running'
   AND (s.lease_holder <> t.holder OR s.lease_epoch <> t.epoch
@@ -32,8 +36,7 @@ LIMIT :limit
 
 -- name: turns.list_speaking
 -- Running turns with text that is in no message yet; found, and in the order of, the index on live turns.
-SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
-       t.ended_at, t.reason, t.stop_requested_at
+SELECT {t.turn}
 FROM turns t
 WHERE t.state IN ('running', 'waiting') AND t.state = 'running'
   AND EXISTS (SELECT 1 FROM turn_chunks c WHERE c.turn_id = t.id)
@@ -42,8 +45,7 @@ LIMIT :limit
 
 -- name: turns.list_answering
 -- Running turns that somebody waits for.
-SELECT t.id, t.session_id, t.branch_no, t.state, t.purpose, t.holder, t.epoch, t.person_id, t.origin, t.begun_at,
-       t.ended_at, t.reason, t.stop_requested_at
+SELECT {t.turn}
 FROM turns t
 WHERE t.state IN ('running', 'waiting') AND t.state = 'running' AND t.purpose = 'reply' AND t.origin IS NOT NULL
 ORDER BY t.id
@@ -142,17 +144,17 @@ ON CONFLICT (turn_id, call_id) DO NOTHING
 
 -- name: turns.find_step
 -- One call of a turn.
-SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+SELECT {step}
 FROM steps WHERE turn_id = :turn_id AND call_id = :call_id
 
 -- name: turns.list_steps
 -- The calls of a turn in the order they were made.
-SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+SELECT {step}
 FROM steps WHERE turn_id = :turn_id ORDER BY no
 
 -- name: turns.list_open_steps
 -- The calls of a session that have no result yet, in the order they were made.
-SELECT turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq, result_seq, starts
+SELECT {step}
 FROM steps WHERE session_id = :session_id AND state IN ('called', 'started') ORDER BY turn_id, no
 
 -- name: turns.start_step

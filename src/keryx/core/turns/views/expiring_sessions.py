@@ -50,5 +50,6 @@ def _in_window(tx: ReadTx, window: FlushWindow, policies: ResetPolicies) -> Iter
 
 
 def _next_page(tx: ReadTx, statement: str, *, after: Unflushed, until_at: Micros) -> list[Unflushed]:
-    rows = tx.rows(statement, after_at=after.quiet_since, after_id=after.id, until_at=until_at, limit=PAGE)
-    return [Unflushed._make(row) for row in rows]
+    return tx.all(
+        Unflushed, statement, after_at=after.quiet_since, after_id=after.id, until_at=until_at, limit=PAGE
+    )

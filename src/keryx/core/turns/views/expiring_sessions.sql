@@ -1,6 +1,6 @@
 -- name: expiring_sessions.list_unflushed
 -- Open sessions last active within a time, with messages that are not flushed and nothing under way, quietest first.
-SELECT s.id, s.last_active_at FROM sessions s
+SELECT s.id, s.last_active_at AS quiet_since FROM sessions s
 WHERE s.state = 'open' AND s.flushed_seq < s.last_seq
   AND (s.last_active_at, s.id) > (:after_at, :after_id) AND s.last_active_at <= :until_at
   AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.state IN ('ready', 'claimed'))
@@ -9,7 +9,7 @@ LIMIT :limit
 
 -- name: expiring_sessions.list_unflushed_again
 -- The same of sessions that a surface took up again after what was said last: by when it did.
-SELECT s.id, k.since_at FROM session_keys k JOIN sessions s ON s.id = k.session_id
+SELECT s.id, k.since_at AS quiet_since FROM session_keys k JOIN sessions s ON s.id = k.session_id
 WHERE (k.since_at, k.session_id) > (:after_at, :after_id) AND k.since_at <= :until_at
   AND s.state = 'open' AND s.flushed_seq < s.last_seq AND s.last_active_at < k.since_at
   AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.session_id = s.id AND i.state IN ('ready', 'claimed'))

@@ -112,32 +112,24 @@ def show_overview(tx: ReadTx, *, person_id: int, limit: int = ROWS_MAX) -> Overv
 
 def _list_turns(tx: ReadTx, person_id: int, *, limit: int) -> list[LiveTurn]:
     """Return the live turns a person may see, oldest first."""
-    return [LiveTurn._make(row) for row in tx.rows("overview.list_turns", person_id=person_id, limit=limit)]
+    return tx.all(LiveTurn, "overview.list_turns", person_id=person_id, limit=limit)
 
 
 def _list_queue(tx: ReadTx, person_id: int, *, limit: int) -> list[QueuedItem]:
     """Return what waits for its turn and a person may see, longest waiting first."""
-    return [QueuedItem._make(row) for row in tx.rows("overview.list_queue", person_id=person_id, limit=limit)]
+    return tx.all(QueuedItem, "overview.list_queue", person_id=person_id, limit=limit)
 
 
 def _list_approvals(tx: ReadTx, person_id: int, *, limit: int) -> list[OpenApproval]:
     """Return the open questions a person may see, the one that expires first first."""
-    return [
-        OpenApproval._make(row)
-        for row in tx.rows("overview.list_approvals", person_id=person_id, limit=limit)
-    ]
+    return tx.all(OpenApproval, "overview.list_approvals", person_id=person_id, limit=limit)
 
 
 def _list_processes(tx: ReadTx, person_id: int, *, limit: int) -> list[RunningProcess]:
     """Return the running processes a person may see, oldest first."""
-    return [
-        RunningProcess._make(row)
-        for row in tx.rows("overview.list_processes", person_id=person_id, limit=limit)
-    ]
+    return tx.all(RunningProcess, "overview.list_processes", person_id=person_id, limit=limit)
 
 
 def _list_schedules(tx: ReadTx, person_id: int, *, limit: int) -> list[NextFire]:
     """Return what a person's schedules do next, soonest first."""
-    return [
-        NextFire._make(row) for row in tx.rows("overview.list_schedules", person_id=person_id, limit=limit)
-    ]
+    return tx.all(NextFire, "overview.list_schedules", person_id=person_id, limit=limit)

@@ -10,7 +10,7 @@ LIMIT :limit
 
 -- name: overview.list_queue
 -- What waits for its turn, in sessions this person may see, longest waiting first.
-SELECT i.id, i.session_id, s.title, i.kind, i.parts, i.received_at, i.ready_at
+SELECT i.id, i.session_id, s.title, i.kind, i.parts AS body, i.received_at, i.ready_at
 FROM inbox i
 JOIN sessions s ON s.id = i.session_id
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
@@ -40,7 +40,7 @@ LIMIT :limit
 
 -- name: overview.list_schedules
 -- What a person's schedules will do next, soonest first.
-SELECT c.id, c.name, c.rule, c.zone, c.route, c.due_at, c.last_due_at
+SELECT c.id AS schedule_id, c.name, c.rule, c.zone, c.route, c.due_at, c.last_due_at
 FROM schedules c
 WHERE c.owner_id = :person_id AND c.state = 'active' AND c.due_at IS NOT NULL
 ORDER BY c.due_at, c.id

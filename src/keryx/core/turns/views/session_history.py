@@ -27,11 +27,9 @@ class LastReset(NamedTuple):
 
 def find_last_message(tx: ReadTx, session_id: str) -> LastMessage | None:
     """Return the last thing somebody said to a session, or None."""
-    row = tx.row("session_history.find_last_message", session_id=session_id)
-    return None if row is None else LastMessage._make(row)
+    return tx.one(LastMessage, "session_history.find_last_message", session_id=session_id)
 
 
 def find_last_reset(tx: ReadTx, session_id: str) -> LastReset | None:
     """Return the reset by which a session began, or None."""
-    row = tx.row("session_history.find_last_reset", session_id=session_id)
-    return None if row is None else LastReset._make(row)
+    return tx.one(LastReset, "session_history.find_last_reset", session_id=session_id)

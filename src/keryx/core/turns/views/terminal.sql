@@ -1,16 +1,19 @@
+-- columns: shown_delivery
+id, turn_id, kind, state, parts AS body, idempotency_key, due_at, maybe_repeated_at, created_at
+
 -- name: terminal.newest
 -- The number of the newest delivery, wherever it goes.
 SELECT COALESCE(MAX(id), 0) FROM outbox
 
 -- name: terminal.list_after
 -- What is said at an address after a delivery's number, oldest first.
-SELECT id, turn_id, kind, state, parts, idempotency_key, due_at, maybe_repeated_at, created_at
+SELECT {shown_delivery}
 FROM outbox WHERE id > :after AND address = :address AND held_at IS NULL
 ORDER BY id LIMIT :limit
 
 -- name: terminal.list_unfinished
 -- What is still to be said at an address, oldest first.
-SELECT id, turn_id, kind, state, parts, idempotency_key, due_at, maybe_repeated_at, created_at
+SELECT {shown_delivery}
 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL
 ORDER BY id LIMIT :limit
 
@@ -20,7 +23,7 @@ SELECT COALESCE(MAX(id), 0) FROM inbox WHERE session_id = :session_id
 
 -- name: terminal.list_heard
 -- What people said to a session after a number, oldest first, with their names.
-SELECT i.id, i.ref, i.source, i.parts, p.name, i.received_at
+SELECT i.id, i.ref, i.source AS source_json, i.parts AS body, p.name AS person, i.received_at
 FROM inbox i LEFT JOIN people p ON p.id = i.person_id
 WHERE i.session_id = :session_id AND i.id > :after AND i.kind IN ('message', 'command')
 ORDER BY i.id LIMIT :limit
@@ -47,7 +50,7 @@ ORDER BY id LIMIT :limit
 
 -- name: terminal.list_elsewhere
 -- What a session's turns after one said at other places and not at this one, oldest first; at several, it is the first.
-SELECT o.turn_id, o.parts, o.created_at
+SELECT o.turn_id, o.parts AS body, o.created_at
 FROM turns t JOIN outbox o ON o.turn_id = t.id
 WHERE t.session_id = :session_id AND t.id > :after AND t.ended_at IS NOT NULL
   AND o.id = (SELECT MIN(e.id) FROM outbox e WHERE e.turn_id = t.id AND e.kind IN ('reply', 'scheduled'))
@@ -58,7 +61,7 @@ ORDER BY t.id LIMIT :limit
 -- name: terminal.list_calls
 -- What a turn calls, after a number among its calls: with the message that made the call, and its result.
 SELECT s.turn_id, s.no, s.call_id, s.session_id, s.call_seq, s.name, s.effect, s.state, s.started_at, s.ended_at,
-       c.created_at, c.parts, r.parts
+       c.created_at AS called_at, c.parts AS body, r.parts AS result
 FROM steps s
 JOIN turns t ON t.id = s.turn_id
 JOIN messages c ON c.session_id = s.session_id AND c.branch_no = t.branch_no AND c.seq = s.call_seq

@@ -15,7 +15,7 @@ from keryx.store.database import ReadTx
 
 
 class ShownDelivery(NamedTuple):
-    """A delivery, in the order of its columns."""
+    """A delivery."""
 
     id: int
     turn_id: int | None
@@ -39,7 +39,7 @@ class ShownDelivery(NamedTuple):
 
 
 class ReceivedMessage(NamedTuple):
-    """A message or command that a session received, in the order of its columns."""
+    """A message or command that a session received."""
 
     id: int
     ref: str
@@ -60,7 +60,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class ReplyElsewhere(NamedTuple):
-    """A reply of a session's turn to another address than the terminal's, in the order of its columns."""
+    """A reply of a session's turn to another address than the terminal's."""
 
     turn_id: int
     body: str
@@ -93,39 +93,29 @@ class TerminalProcess(NamedTuple):
 
 def newest(tx: ReadTx) -> int:
     """Return the number of the newest delivery; 0 where there is none."""
-    row = tx.row("terminal.newest")
-    assert row is not None
-    number: int = row[0]
+    number: int = tx.value("terminal.newest")
     return number
 
 
 def list_after(tx: ReadTx, address: str, *, after: int, limit: int) -> list[ShownDelivery]:
     """Return the deliveries to an address after a number, oldest first."""
-    return [
-        ShownDelivery._make(row)
-        for row in tx.rows("terminal.list_after", address=address, after=after, limit=limit)
-    ]
+    return tx.all(ShownDelivery, "terminal.list_after", address=address, after=after, limit=limit)
 
 
 def list_unfinished(tx: ReadTx, address: str, *, limit: int) -> list[ShownDelivery]:
     """Return what is still to be said at an address, oldest first."""
-    return [
-        ShownDelivery._make(row) for row in tx.rows("terminal.list_unfinished", address=address, limit=limit)
-    ]
+    return tx.all(ShownDelivery, "terminal.list_unfinished", address=address, limit=limit)
 
 
 def newest_heard(tx: ReadTx, session_id: str) -> int:
     """Return the number of the last thing said to a session; 0 where there is none."""
-    row = tx.row("terminal.newest_heard", session_id=session_id)
-    assert row is not None
-    number: int = row[0]
+    number: int = tx.value("terminal.newest_heard", session_id=session_id)
     return number
 
 
 def list_heard(tx: ReadTx, session_id: str, *, after: int, limit: int) -> list[ReceivedMessage]:
     """Return what people said to a session after a number, oldest first."""
-    rows = tx.rows("terminal.list_heard", session_id=session_id, after=after, limit=limit)
-    return [ReceivedMessage._make(row) for row in rows]
+    return tx.all(ReceivedMessage, "terminal.list_heard", session_id=session_id, after=after, limit=limit)
 
 
 def newest_ended(tx: ReadTx, session_id: str) -> int:
@@ -144,10 +134,14 @@ def list_elsewhere(
     tx: ReadTx, session_id: str, *, address: str, after: int, limit: int
 ) -> list[ReplyElsewhere]:
     """Return what a session's turns after a number said at other places than this, oldest first."""
-    rows = tx.rows(
-        "terminal.list_elsewhere", session_id=session_id, address=address, after=after, limit=limit
+    return tx.all(
+        ReplyElsewhere,
+        "terminal.list_elsewhere",
+        session_id=session_id,
+        address=address,
+        after=after,
+        limit=limit,
     )
-    return [ReplyElsewhere._make(row) for row in rows]
 
 
 class WaitingItem(NamedTuple):
@@ -170,7 +164,7 @@ def last_words(tx: ReadTx, *, session_id: str, branch_no: int, turn_id: int) -> 
 
 
 class ShownCall(NamedTuple):
-    """A tool call of a turn, in the order of its columns."""
+    """A tool call of a turn."""
 
     turn_id: int
     no: int
@@ -217,16 +211,14 @@ class ShownCall(NamedTuple):
 
 def list_calls(tx: ReadTx, turn_id: int, *, after: int) -> list[ShownCall]:
     """Return what a turn calls after a number among its calls, in the order they were made."""
-    return [ShownCall._make(row) for row in tx.rows("terminal.list_calls", turn_id=turn_id, after=after)]
+    return tx.all(ShownCall, "terminal.list_calls", turn_id=turn_id, after=after)
 
 
 def find_sender(tx: ReadTx, *, platform: str, account: str) -> AccountHolder | None:
     """Return who sends through an account now, or None."""
-    row = tx.row("terminal.find_sender", platform=platform, account=account)
-    return None if row is None else AccountHolder._make(row)
+    return tx.one(AccountHolder, "terminal.find_sender", platform=platform, account=account)
 
 
 def find_process(tx: ReadTx, holder: str) -> TerminalProcess | None:
     """Return where a terminal runs, or ran; None for a gateway and for one that ended in order."""
-    row = tx.row("terminal.find_process", holder=holder)
-    return None if row is None else TerminalProcess._make(row)
+    return tx.one(TerminalProcess, "terminal.find_process", holder=holder)

@@ -8,7 +8,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class MalformedUpdate(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     id: int
     platform: str
@@ -36,7 +36,7 @@ def add_malformed(tx: Tx, *, platform: str, account: str, ref: str, raw: str, re
 
 def list_newest(tx: ReadTx, *, limit: int) -> list[MalformedUpdate]:
     """Return the newest of them, newest first."""
-    return [MalformedUpdate._make(row) for row in tx.rows("malformed_updates.list_newest", limit=limit)]
+    return tx.all(MalformedUpdate, "malformed_updates.list_newest", limit=limit)
 
 
 def count(tx: ReadTx) -> int:

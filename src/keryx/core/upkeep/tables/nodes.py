@@ -13,7 +13,7 @@ KEPT: Micros = HOUR
 
 
 class Node(NamedTuple):
-    """One row, in the order of its columns."""
+    """A row of the table."""
 
     holder: str
     kind: NodeKind
@@ -46,9 +46,9 @@ def leave(tx: Tx, holder: str) -> None:
 
 def has_gateway(tx: ReadTx) -> bool:
     """Say whether some gateway runs every session's turns now."""
-    return tx.row("nodes.has_gateway") is not None
+    return tx.exists("nodes.has_gateway")
 
 
 def list_nodes(tx: ReadTx) -> list[Node]:
     """Return who works on the store, longest first."""
-    return [Node._make(row) for row in tx.rows("nodes.list")]
+    return tx.all(Node, "nodes.list")

@@ -19,5 +19,5 @@ SELECT 1 FROM nodes WHERE kind = 'gateway' AND expires_at > :lease_now AND boot_
 -- name: nodes.list
 -- Who works on the store, longest first; what is left of its time is below zero for one that is gone.
 SELECT holder, kind, host, pid, version, started_at,
-       CASE WHEN boot_id = :boot_id THEN expires_at - CAST(:lease_now AS BIGINT) ELSE -1 END
+       CASE WHEN boot_id = :boot_id THEN expires_at - CAST(:lease_now AS BIGINT) ELSE -1 END AS left
 FROM nodes ORDER BY started_at, holder
