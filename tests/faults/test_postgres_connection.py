@@ -445,3 +445,35 @@ def _take_the_next_id(url: str, person_id: int) -> None:
         connection.execute(
             "INSERT INTO feed (person_id, number, kind, at) VALUES (%s, 1, 'home', 1)", (person_id,)
         )
+
+
+async def test_a_gateway_that_freezes_in_a_transaction_does_not_keep_its_rows_locked(
+    postgres_url: str,
+) -> None:
+    frozen = PostgresDatabase.open(postgres_url, silence_seconds=0.5)
+    database = PostgresDatabase.open(postgres_url)
+    locked, thawed = threading.Event(), threading.Event()
+    attempts = count(1)
+
+    def freeze_with_a_lock(tx: Tx) -> int:
+        attempt = next(attempts)
+        people.ensure_owner(tx)
+        people.mark_welcomed(tx, 1)
+        if attempt == 1:
+            locked.set()
+            thawed.wait(PATIENCE_SECONDS)
+        people.get_person(tx, 1)
+        return attempt
+
+    try:
+        await database.write(people.ensure_owner)
+        freezing = asyncio.create_task(frozen.write(freeze_with_a_lock))
+        await asyncio.to_thread(locked.wait, PATIENCE_SECONDS)
+        async with asyncio.timeout(PATIENCE_SECONDS / 2):
+            assert await database.write(lambda tx: people.mark_welcomed(tx, 1))
+        thawed.set()
+        assert await freezing == 2
+    finally:
+        thawed.set()
+        await frozen.close()
+        await database.close()

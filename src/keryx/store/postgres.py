@@ -5,6 +5,7 @@ The server's clock is the only clock, so that no decision compares the clocks of
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -23,6 +24,11 @@ CONNECTIONS_MAX = 8
 PREPARED_MAX = 400
 """The statements that a connection keeps prepared: a gateway uses some 180, and the usual 100 evicted each other."""
 PATIENCE_SECONDS = 30.0
+SILENCE_SECONDS = 5.0
+"""The server rolls back a transaction that sends no statement for so long: a frozen gateway keeps no row locked.
+
+This is far longer than a transaction takes and far shorter than a lease.
+"""
 WATCH_SECONDS = 0.1
 
 # Commits become visible out of order, and a fact becomes readable when an older transaction ends: both change this.
@@ -54,10 +60,12 @@ class PostgresDatabase(Database):
         clock: Clock | None = None,
         hook: Hook | None = None,
         patience_seconds: float = PATIENCE_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> "PostgresDatabase":
         """Connect to ``url`` and migrate it; blocks, so call it from a thread. A given clock replaces the server's.
 
-        ``patience_seconds`` is how long a call waits for a server that does not answer.
+        ``patience_seconds`` is how long a call waits for a server that does not answer; ``silence_seconds`` is how long
+        the server waits for the next statement of a transaction.
         """
         try:
             with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
@@ -75,7 +83,7 @@ class PostgresDatabase(Database):
             max_size=CONNECTIONS_MAX + 1,
             open=True,
             kwargs={"autocommit": True},
-            configure=_keep_prepared,
+            configure=partial(_configure, silence_ms=int(silence_seconds * 1000)),
             timeout=patience_seconds,
         )
         return cls(pool, clock=clock, hook=hook)
@@ -151,8 +159,9 @@ class PostgresDatabase(Database):
         self._pool.close()
 
 
-def _keep_prepared(connection: Connection) -> None:
+def _configure(connection: Connection, *, silence_ms: int) -> None:
     connection.prepared_max, connection.prepare_threshold = PREPARED_MAX, 1
+    connection.execute(f"SET idle_in_transaction_session_timeout = {silence_ms}".encode())
 
 
 def _reset_index(tx: PostgresTx) -> None:

@@ -35,7 +35,12 @@ SELECT CASE
     WHEN (SELECT stats_reset FROM pg_stat_bgwriter) > to_timestamp(CAST(%(began_at)s AS BIGINT) / 1000000.0)
         AND pg_xact_status(CAST(%(xid)s AS xid8)) = 'committed' THEN 'of another or ours'
     ELSE pg_xact_status(CAST(%(xid)s AS xid8)) END"""
-_RETRIED = (psycopg.OperationalError, psycopg.InterfaceError, RaceLost)
+_RETRIED = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    RaceLost,
+)
 """Lost connections, deadlocks, serialization failures and a server that starts up are operational errors."""
 _UNFIT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded)
 """A limit is an operational error too, but another attempt does not make a value shorter."""
