@@ -142,7 +142,7 @@ class KeryxStore(Contender):
     def _acting_for(self, person: Person, ids: Ids) -> Keryx:
         """Return what ``keryx.open(person=…)`` gives, on the store that is open already."""
         mine = self._keryx
-        return Keryx(mine._database, person, ids=ids, indexer=mine._indexer)  # noqa: SLF001
+        return Keryx(mine._database, person, ids=ids, indexer=mine._indexer, settings=Settings())  # noqa: SLF001
 
     async def settle(self) -> None:
         await self.catch_up()

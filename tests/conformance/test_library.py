@@ -1,12 +1,18 @@
 """A program does with conversations what the product does."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 import keryx
-from keryx.clock import SECOND
+from keryx.clock import DAY, SECOND
+from keryx.commands.table import COMMANDS
+from keryx.config import Settings
+from keryx.config_load.program import settings_of_program
 from keryx.core.conversations.rules.message import text_message
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.transactions.branch_session import Branched, NothingToRedo, NothingToUndo
@@ -14,6 +20,7 @@ from keryx.core.conversations.transactions.program_sessions import enter_store
 from keryx.core.conversations.views.session_list import SessionCount
 from keryx.core.people.tables import access, people
 from keryx.core.search.indexing.indexer import Indexer
+from keryx.core.turns.transactions.accept_message import Accepted, accept_message
 from keryx.errors import (
     InvalidValue,
     NotAllowed,
@@ -28,6 +35,7 @@ from keryx.library.client import Keryx
 from keryx.library.sync import KeryxSync
 from keryx.store.database import Database, Tx
 from keryx.store.opening import open_database
+from keryx.testing.builders import inbound
 from keryx.testing.clock import FakeClock
 from tests.conformance.talk import FAMILY, PHONE, Talk
 
@@ -149,6 +157,64 @@ async def test_the_same_source_is_the_same_session(kx: Keryx) -> None:
     assert first.key == "agent:main:telegram:dm:7"
     await kx.close_session(first.id)
     assert (await kx.session_for(PHONE)).id != first.id
+
+
+async def test_a_program_has_the_keys_and_resets_of_the_gateway_with_the_same_settings(
+    store_address: str, clock: FakeClock, ids: Ids
+) -> None:
+    said: dict[str, str | int] = {
+        "scope.dm": "person",
+        "reset.mode": "idle",
+        "reset.idle_minutes": 60,
+        "timezone": "Europe/Berlin",
+    }
+    async with keryx.open(store_address, profile="work", settings=said, clock=clock, ids=ids) as kx:
+        first = await kx.session_for(PHONE)
+        assert first.key == f"agent:work:person:{kx.person.id}"
+        on_discord = replace(PHONE, platform="discord", chat_id="9")
+        assert (await kx.session_for(on_discord)).id == first.id
+        clock.advance(DAY)
+        fresh = await kx.session_for(PHONE)
+        assert (fresh.id != first.id, fresh.key) == (True, first.key)
+        assert (await kx.get_session(first.id)).close_reason == "reset"
+
+
+async def test_session_for_opens_the_session_that_a_message_enters(
+    database: Database, store_address: str, clock: FakeClock, ids: Ids
+) -> None:
+    settings = settings_of_program({"scope.dm": "platform"}, profile="work")
+
+    def hear(tx: Tx) -> str:
+        owner = enter_store(tx, person_id=None)
+        access.add_identity(tx, PHONE, person_id=owner.id, user_id="7")
+        heard = accept_message(tx, inbound("hi", source=PHONE), settings=settings, ids=ids, commands=COMMANDS)
+        assert isinstance(heard, Accepted)
+        return heard.session_id
+
+    session_id = await database.write(hear)
+    async with keryx.open(
+        store_address, profile="work", settings={"scope.dm": "platform"}, clock=clock, ids=ids
+    ) as kx:
+        found = await kx.session_for(PHONE)
+        assert (found.id, found.key) == (session_id, "agent:work:telegram:dm")
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "message"),
+    [
+        ("Work!", {}, "profile: the profile 'Work!' cannot be called so"),
+        (None, {"scope.dm": "everybody"}, r"settings: scope\.dm: 'everybody' .*person"),
+        (None, {"scope.direct": "chat"}, r"settings: there is no setting 'scope\.direct'"),
+        (None, {"turns_max": 3}, r"does not decide turns_max; it can give scope, reset, timezone"),
+    ],
+)
+async def test_a_wrong_setting_of_a_program_is_refused_before_the_store_is_opened(
+    tmp_path: Path, profile: str | None, settings: dict[str, str | int], message: str
+) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        async with keryx.open(tmp_path / "keryx.db", profile=profile, settings=settings):
+            pass
+    assert not await asyncio.to_thread((tmp_path / "keryx.db").exists)
 
 
 async def test_usage_board_context_and_feed_are_told(kx: Keryx) -> None:
@@ -300,7 +366,7 @@ async def faulty(store_address: str, clock: FakeClock, ids: Ids, faults: Faults)
     person = await database.write(lambda tx: enter_store(tx, person_id=None))
     indexer = Indexer(database, store_address)
     await indexer.caught_up()
-    yield Keryx(database, person, ids=ids, indexer=indexer)
+    yield Keryx(database, person, ids=ids, indexer=indexer, settings=Settings())
     await indexer.stop()
     await database.close()
 

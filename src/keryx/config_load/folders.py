@@ -48,12 +48,7 @@ def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
 
     Without ``KERYX_HOME`` they are where the operating system wants them, which it says through the real environment.
     """
-    profile = environ.get(PROFILE_VARIABLE) or "main"
-    if not _PROFILE.fullmatch(profile):
-        raise InvalidValue(
-            f"{PROFILE_VARIABLE}: the profile {profile!r} cannot be called so; use at most 32 lower-case letters, "
-            "digits, '-' and '_', beginning with a letter or digit"
-        )
+    profile = check_profile(environ.get(PROFILE_VARIABLE) or "main", origin=PROFILE_VARIABLE)
     home = environ.get(HOME_VARIABLE)
     if home:
         folder = cwd / Path(home).expanduser() / profile
@@ -64,6 +59,16 @@ def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
         config_dir=system.user_config_path / profile,
         data_dir=system.user_data_path / profile,
     )
+
+
+def check_profile(name: str, *, origin: str) -> str:
+    """Return the name of a profile; raise ``InvalidValue`` that begins with ``origin`` if no folder can have it."""
+    if not _PROFILE.fullmatch(name):
+        raise InvalidValue(
+            f"{origin}: the profile {name!r} cannot be called so; use at most 32 lower-case letters, "
+            "digits, '-' and '_', beginning with a letter or digit"
+        )
+    return name
 
 
 def find_project_file(cwd: Path) -> Path | None:

@@ -14,7 +14,7 @@ from keryx.config_load.table import NamedSetting
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
-SourceKind = Literal["project", "user", "secrets", "environment"]
+SourceKind = Literal["project", "user", "secrets", "environment", "program"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,13 +61,16 @@ parsed: Final = lru_cache(maxsize=4_096)(parse_session_id)
 class Keryx:
     """An open store, read and changed on behalf of one person; any number of tasks may use it at once."""
 
-    def __init__(self, database: Database, person: Person, *, ids: Ids, indexer: Indexer) -> None:
+    def __init__(
+        self, database: Database, person: Person, *, ids: Ids, indexer: Indexer, settings: Settings
+    ) -> None:
         self._database = database
         self._person = person
         self._person_id = person.id
         self._actor = Actor(person_id=person.id, give_way=give_way)
         self._ids = ids
         self._indexer = indexer
+        self._settings = settings
 
     @property
     def person(self) -> Person:
@@ -99,7 +102,7 @@ class Keryx:
         """Return the current session of a chat, opened if there is none: the same source, the same session."""
 
         def work(tx: Tx) -> Session:
-            found = ensure_session(tx, self._ids, source=source, person=self._person, settings=Settings())
+            found = ensure_session(tx, self._ids, source=source, person=self._person, settings=self._settings)
             return get_session(tx, found, person_id=self._person_id)
 
         return await self._changed(work)

@@ -5,7 +5,7 @@ An event loop on a background thread runs the calls of the async library.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -98,13 +98,19 @@ class KeryxSync:
 
 @contextmanager
 def open_sync(
-    address: str | Path, *, person: int | None = None, clock: Clock | None = None, ids: Ids | None = None
+    address: str | Path,
+    *,
+    person: int | None = None,
+    profile: str | None = None,
+    settings: Mapping[str, str | int | Sequence[str]] | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
 ) -> Iterator[KeryxSync]:
     """Open a store as ``keryx.open`` does, for a program without an event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="keryx-loop", daemon=True)
     thread.start()
-    opened = open_async(address, person=person, clock=clock, ids=ids)
+    opened = open_async(address, person=person, profile=profile, settings=settings, clock=clock, ids=ids)
 
     async def leave() -> None:
         await opened.__aexit__(None, None, None)
