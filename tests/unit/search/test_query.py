@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keryx.clock import DAY, HOUR
 from keryx.core.search.rules.matching import TokenizedText, matches
-from keryx.core.search.rules.parse_query import WORDS_MAX, parse_query
+from keryx.core.search.rules.parse_query import CHARS_MAX, FILTERS_MAX, WORDS_MAX, parse_query
 from keryx.core.search.rules.query import Conjunction, Disjunction, Negation, Phrase, Query, QueryFilter
 
 NOW = int(datetime(2026, 5, 31, 12, 30, tzinfo=UTC).timestamp() * 1_000_000)
@@ -186,6 +186,17 @@ def test_a_pasted_page_is_searched_by_its_first_words() -> None:
     query = parse_query(text + " OR x")
     assert sum(len(each.nodes) for each in query.words.nodes) == WORDS_MAX
     assert str(WORDS_MAX) in query.notes[0]
+
+
+@pytest.mark.parametrize(
+    "piece", ["a OR ", "NOT ", "AND ", "in:x ", "-a* ", 'x"', "a", "桂", "before:x ", "NOT in:x OR "]
+)
+def test_only_the_beginning_of_a_very_long_text_is_parsed(piece: str) -> None:
+    query = parse_query(piece * 190_000)
+    assert query == parse_query(piece * (CHARS_MAX + 1))
+    assert f"Only the first {CHARS_MAX:,} characters of this text were searched for." in query.notes
+    assert len(query.filters) <= FILTERS_MAX
+    assert parse_query("a" * CHARS_MAX).notes == ()
 
 
 def test_negated_phrases_are_not_positive() -> None:

@@ -24,8 +24,10 @@ from keryx.core.search.rules.query import (
 )
 from keryx.core.search.rules.tokens import Tokens, as_run, compose, tokenize, word_spans
 
+CHARS_MAX: Final = 4_000
 WORDS_MAX: Final = 64
-"""Further words of a query, of a pasted page for example, are left out, and a note says so."""
+FILTERS_MAX: Final = 16
+"""Whatever a query holds beyond these, of a pasted page for example, is left out, and a note says so."""
 
 
 def parse_query(text: str, *, now: Micros = 0, zone: tzinfo = UTC) -> Query:
@@ -84,6 +86,9 @@ class _Parser:
         self._notes: list[str] = []
 
     def parse(self, text: str) -> Query:
+        if len(text) > CHARS_MAX:
+            self._notes.append(f"Only the first {CHARS_MAX:,} characters of this text were searched for.")
+            text = text[:CHARS_MAX]
         items = self._resolve([self._item(match) for match in _ITEM.finditer(text)])
         alternatives: list[list[Phrase | Negation]] = [[]]
         filters: list[QueryFilter] = []
@@ -97,7 +102,9 @@ class _Parser:
         kept = tuple(Conjunction(tuple(dict.fromkeys(nodes))) for nodes in self._limit(alternatives) if nodes)
         if text.strip() and not kept and not filters and not self._notes:
             self._notes.append("There is no word, sign or character to search for in this text.")
-        return Query(words=Disjunction(kept), filters=tuple(filters), notes=tuple(self._notes))
+        if len(filters) > FILTERS_MAX:
+            self._notes.append(f"Only the first {FILTERS_MAX} filters of this text were applied.")
+        return Query(words=Disjunction(kept), filters=tuple(filters[:FILTERS_MAX]), notes=tuple(self._notes))
 
     def _item(self, match: re.Match[str]) -> _Item:
         negated, name, bare = bool(match["negated"]), match["filter"], match["bare"]
@@ -135,16 +142,17 @@ class _Parser:
         """
         resolved: list[_Item] = []
         flip = False
+        following = _following(items)
         for index, item in enumerate(items):
             if item.kind != "operator":
                 resolved.append(_negate(item) if flip else item)
                 flip = False
-            elif not _operand_follows(items, index) or (item.text != "NOT" and (not resolved or flip)):
+            elif not following[index].is_operand or (item.text != "NOT" and (not resolved or flip)):
                 resolved.append(_Item("phrase", item.text, phrase=_parse_phrase(item.text), negated=flip))
                 flip = False
             elif item.text == "NOT":
                 flip = not flip
-            elif item.text == "OR" and _is_between_phrases(items, index):
+            elif item.text == "OR" and "filter" not in (items[index - 1].kind, following[index].operand):
                 resolved.append(item)
         return resolved
 
@@ -165,13 +173,21 @@ def _negate(item: _Item) -> _Item:
     return item._replace(filter=replace(item.filter, negated=not item.filter.negated))
 
 
-def _operand_follows(items: list[_Item], index: int) -> bool:
-    """Return whether an operand comes after the operator at ``index`` and after any NOTs that follow it."""
-    following = (item for item in items[index + 1 :] if item.kind != "operator" or item.text != "NOT")
-    first = next(following, None)
-    return first is not None and first.kind != "operator"
+class _Following(NamedTuple):
+    """What comes after an item: whether it is an operand, NOTs passed over, and of which kind the next operand is."""
+
+    is_operand: bool
+    operand: str
 
 
-def _is_between_phrases(items: list[_Item], index: int) -> bool:
-    after = next(item for item in items[index + 1 :] if item.kind != "operator")
-    return items[index - 1].kind != "filter" and after.kind != "filter"
+def _following(items: list[_Item]) -> list[_Following]:
+    """Return what comes after each item, in one pass from the last."""
+    after = _Following(is_operand=False, operand="")
+    found: list[_Following] = []
+    for item in reversed(items):
+        found.append(after)
+        if item.kind != "operator":
+            after = _Following(is_operand=True, operand=item.kind)
+        elif item.text != "NOT":
+            after = after._replace(is_operand=False)
+    return found[::-1]
