@@ -238,7 +238,7 @@ async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path:
         await person.sees("You said: one")
         await person.sees("three", times=2)
         person.type("/stat")
-        await person.sees("Show what is going on here.")
+        await person.sees("Show the state of this conversation.")
         person.type(CTRL_C + "/")
         await person.sees("Start a fresh conversation here.")
         person.type(CTRL_C)

@@ -364,7 +364,7 @@ async def test_what_is_typed_may_have_lines_and_is_remembered(
         at.person.type(f"/sea{CTRL_C}one{ALT_ENTER}two\\\rthree\r")
         await at.person.sees("You said: one\ntwo\nthree")
         at.person.type("/und")
-        await at.person.sees("Take back the last turn, or several.")
+        await at.person.sees("Undo the last turn, or several.")
         at.person.type(CTRL_C)
         await at.leave()
     assert "+two" in history.read_text()

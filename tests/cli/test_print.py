@@ -86,7 +86,7 @@ async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(ask: A
         ("/undo many", "give a number of turns from 1 to 100"),
         ("/undo", "There is nothing here to take back."),
         ("/nwe", "Did you mean /new?"),
-        ("/new please", "/new takes nothing after it"),
+        ("/new please", "/new takes no arguments"),
         ("/resume nowhere", "There is no conversation called 'nowhere' here."),
     ],
 )

@@ -116,7 +116,7 @@ async def test_every_command_of_the_table_answers_something(chat: Chat) -> None:
 async def test_what_a_command_does_not_take_is_said_and_nothing_is_done(chat: Chat) -> None:
     first = await shown(chat)
     outcome = await chat.run("/new about the roof")
-    told = "/new takes nothing after it: send it alone, and the rest as a message of its own."
+    told = "/new takes no arguments. Send it alone, and the rest as a separate message."
     assert (outcome.reply, outcome.is_declined) == (told, True)
     assert await shown(chat) == first
     # Who wants something to end is not told how that is written.
@@ -519,7 +519,7 @@ async def test_approve_and_deny(chat: Chat, clock: FakeClock) -> None:
 
 
 async def test_sethome(chat: Chat, family: Chat) -> None:
-    assert await family.reply("/sethome") == "/sethome is not for you here."
+    assert await family.reply("/sethome") == "You may not use /sethome here."
     in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
     assert await in_group.reply("/sethome") == "This chat is now the home channel of telegram."
     known = await chat.talk.database.read(home_channels.list_homes)
@@ -666,7 +666,7 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
     chat.settings = Settings(platforms=frozenset({"local", "telegram"}))
     assert (await chat.reply("/pair grants")).startswith("Roles may do what holds by itself.\n/pair allow")
     assert await chat.reply("/pair forbid member command /usage") == "Forbidden: member command usage."
-    assert await family.reply("/usage") == "/usage is not for you here."
+    assert await family.reply("/usage") == "You may not use /usage here."
     assert await chat.reply("/pair allow member command * telegram") == (
         "Allowed: member command * telegram."
     )
@@ -721,12 +721,12 @@ async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, tal
 async def test_help_shows_what_this_person_may_use_here(chat: Chat, family: Chat) -> None:
     assert "/sethome: " in await chat.reply("/help")
     assert "/sethome: " not in await family.reply("/help")
-    assert await chat.reply("/help undo") == "/undo [turns]: Take back the last turn, or several."
+    assert await chat.reply("/help undo") == "/undo [turns]: Undo the last turn, or several."
     assert await chat.reply("/help /reset") == "/new: Start a fresh conversation here. Also: /reset."
     assert await chat.reply("/help unod") == (
         "There is no command /unod. Did you mean /undo? /help lists them all."
     )
-    assert await family.reply("/help pair") == await family.reply("/pair") == "/pair is not for you here."
+    assert await family.reply("/help pair") == await family.reply("/pair") == "You may not use /pair here."
 
 
 async def test_a_grant_opens_and_closes_commands(family: Chat) -> None:
@@ -738,5 +738,5 @@ async def test_a_grant_opens_and_closes_commands(family: Chat) -> None:
         access.set_grant(tx, given)
 
     await family.talk.database.write(grant)
-    assert await family.reply("/usage") == "/usage is not for you here."
+    assert await family.reply("/usage") == "You may not use /usage here."
     assert await family.reply("/sethome") == "This chat is now the home channel of telegram."

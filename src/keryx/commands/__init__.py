@@ -1,1 +1,1 @@
-"""The commands, the same on every surface: one table, the parser, and the help."""
+"""The commands of all surfaces: the table, the parser and the help."""
