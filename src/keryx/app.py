@@ -1,13 +1,14 @@
-"""Wiring: from a configuration and its plug-ins to a running system. No plug-in is known here by its name."""
+"""Build a running system from a configuration and its plug-ins. No plug-in is known here by its name."""
 
 import asyncio
 import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from keryx.agents.agent import Agent
 from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
@@ -34,42 +35,39 @@ from keryx.values import dataclass
 
 INDEX_LOOK_SECONDS = 60.0
 PROCESSES = "processes"
-"""In the data folder: a folder for each background process that runs, or ended not long ago."""
+"""The subfolder of the data folder for background processes: one folder for each."""
 ID_SALT = "id-salt"
-"""A file of the profile's data folder."""
+"""The file in the data folder with the profile's own salt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """What a process works with: where, who answers, with which tools, through which accounts."""
+    """The parts of a running process: its runtime, agent, tools and adapters."""
 
     runtime: Runtime
     agent: Agent
     toolbox: Toolbox
     adapters: Sequence[Adapter]
     turns_max: int
-    who: str
-    """Who answers, as people are told."""
+    agent_name: str
+    """The name of the agent for people."""
     warm_up: Callable[[], Awaitable[None]]
-    """Loads what the first turn will need; worth calling once messages are taken in."""
+    """Loads what the first turn needs. Call it after the adapters are connected."""
 
 
 class _ToolSources:
-    """The tools that come and go, of all plug-ins together."""
+    """The tool sources of all plug-ins, as one source."""
 
     def __init__(self) -> None:
         self.all: list[ToolSource] = []
 
     def troubles(self) -> Sequence[str]:
-        """Return what keeps tools from working now."""
         return [trouble for source in self.all for trouble in source.troubles()]
 
     async def ready(self) -> None:
-        """Return when it is worth asking for them."""
         await asyncio.gather(*(source.ready() for source in self.all))
 
     async def aclose(self) -> None:
-        """Let go of everything that was started."""
         await asyncio.gather(*(source.aclose() for source in self.all))
 
 
@@ -77,77 +75,60 @@ class _ToolSources:
 async def open_system(
     configuration: Configuration, *, answering: Answerer | None = None, is_for_one_turn: bool = False
 ) -> AsyncIterator[System]:
-    """Open the store, make it where there is none; until the end, index what is said and watch what runs.
+    """Open the store, or create it. During the block, index commits and watch background processes.
 
-    Where it is opened for one turn, that waits for tools which otherwise a later one would have.
+    ``answering`` replaces the configured agent. A system for one turn waits until its tools are available.
     """
     configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    database = await asyncio.to_thread(open_database, configuration.database)
-    try:
+    async with AsyncExitStack() as stack:
+        database = await asyncio.to_thread(open_database, configuration.database)
+        stack.push_async_callback(database.close)
         await database.write(lambda tx: enter_store(tx, person_id=None))
-        async with _indexing(database, configuration.database):
-            adapters = make_adapters(configuration)
-            sources = _ToolSources()
-            runtime = _make_desk(configuration, database, adapters, sources)
-            backend = _make_backend(configuration, runtime)
-            tools = _make_tools(
-                ToolContext(
-                    configuration=configuration,
-                    database=database,
-                    ids=runtime.ids,
-                    background=backend,
-                    splitters={adapter.platform: adapter.split_chat for adapter in adapters},
-                    troubles=sources.troubles,
-                    is_for_one_turn=is_for_one_turn,
-                ),
-                sources,
-            )
-            answerer = answering or _make_agent(configuration, runtime)
-            async with (
-                aclosing(sources),
-                node_lock(database, configuration.data_dir, runtime.holder) as bury,
-                _watching(runtime, backend),
-            ):
-                yield System(
-                    runtime=replace(
-                        runtime, bury=bury, settings=replace(runtime.settings, answering=answerer.who)
-                    ),
-                    agent=answerer.agent,
-                    toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources.all),
-                    adapters=adapters,
-                    turns_max=configuration.turns_max,
-                    who=answerer.who.default,
-                    warm_up=lambda: _warm_up(answerer, sources),
-                )
-    finally:
-        await database.close()
+        indexer = Indexer(database, configuration.database)
+        stack.push_async_callback(indexer.stop)
+        await stack.enter_async_context(_background(_index_commits(database, indexer)))
+        adapters = make_adapters(configuration)
+        sources = _ToolSources()
+        runtime = _make_runtime(configuration, database, adapters, sources)
+        backend = _make_backend(configuration, runtime)
+        tools = _make_tools(
+            ToolContext(
+                configuration=configuration,
+                database=database,
+                ids=runtime.ids,
+                background=backend,
+                splitters={adapter.platform: adapter.split_chat for adapter in adapters},
+                troubles=sources.troubles,
+                is_for_one_turn=is_for_one_turn,
+            ),
+            sources,
+        )
+        answerer = answering or _make_agent(configuration, runtime)
+        stack.push_async_callback(sources.aclose)
+        bury = await stack.enter_async_context(node_lock(database, configuration.data_dir, runtime.holder))
+        watcher = Watcher(database, backend, clock=runtime.clock)
+        watching = endlessly(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
+        await stack.enter_async_context(_background(watching))
+        yield System(
+            runtime=replace(runtime, bury=bury, settings=replace(runtime.settings, answering=answerer.who)),
+            agent=answerer.agent,
+            toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources.all),
+            adapters=adapters,
+            turns_max=configuration.turns_max,
+            agent_name=answerer.who.default,
+            warm_up=lambda: _warm_up(answerer, sources),
+        )
 
 
 @asynccontextmanager
-async def _indexing(database: Database, address: str) -> AsyncIterator[None]:
-    """Let the index follow every commit for the length of a block."""
-    indexer = Indexer(database, address)
-    indexing = asyncio.create_task(_note_changes(database, indexer))
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run ``work`` as a task during the block, and cancel it at the end."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        indexing.cancel()
-        await asyncio.gather(indexing, return_exceptions=True)
-        await indexer.stop()
-
-
-@asynccontextmanager
-async def _watching(runtime: Runtime, backend: ProcessBackend) -> AsyncIterator[None]:
-    """Record what background processes do for the length of a block."""
-    watcher = Watcher(runtime.database, backend, clock=runtime.clock)
-    watching = asyncio.create_task(
-        endlessly(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
-    )
-    try:
-        yield
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def serve(
@@ -156,7 +137,7 @@ async def serve(
     ready: Callable[[System, Gateway], None],
     answering: Answerer | None = None,
 ) -> None:
-    """Run a gateway until the process is asked to end; then finish or hand back what runs."""
+    """Run a gateway until SIGTERM or SIGINT; then finish the running turns, or hand them back."""
     async with open_system(configuration, answering=answering) as system:
         gateway = Gateway(
             system.runtime, system.agent, system.toolbox, system.adapters, turns_max=system.turns_max
@@ -165,45 +146,45 @@ async def serve(
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError):  # where there are no signals, Ctrl-C raises
+            with suppress(NotImplementedError):  # on a system without signal handlers, Ctrl-C raises
                 loop.add_signal_handler(number, ended.set)
         ready(system, gateway)
-        warming = asyncio.create_task(settle(system))
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(gateway.wait())]
         try:
-            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            async with _background(finish_start(system)):
+                done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
-            for task in (*waits, warming):
+            for task in waits:
                 task.cancel()
-            await asyncio.gather(*waits, warming, return_exceptions=True)
+            await asyncio.gather(*waits, return_exceptions=True)
             await gateway.stop()
 
 
-async def settle(system: System) -> None:
-    """Load what the first turn needs, and from then on look for garbage only in what comes later.
+async def finish_start(system: System) -> None:
+    """Load what the first turn needs, then exclude all loaded objects from garbage collection.
 
-    What is loaded stays for good, and a look through all of it stops every conversation for some 30 ms.
+    They stay for good, and a collection of all of them would pause every conversation for about 30 ms.
     """
     await system.warm_up()
     gc.freeze()
 
 
-def id_salt_of(configuration: Configuration, ids: Ids) -> str | None:
-    """Return what stands for users' ids are made with, if they are: the owner's word, else one the profile keeps."""
+def _id_salt(configuration: Configuration, ids: Ids) -> str | None:
+    """Return the salt for hashing user ids: the configured one, or else the profile's. None if ids are not hashed."""
     prompt = configuration.prompt
     if not prompt.hash_user_ids or prompt.id_salt is not None:
         return prompt.id_salt if prompt.hash_user_ids else None
-    kept = configuration.data_dir / ID_SALT
-    if not kept.exists():
+    path = configuration.data_dir / ID_SALT
+    if not path.exists():
         draft = configuration.data_dir / f"{ID_SALT}.{ids.token()}"
         draft.touch(mode=0o600)
         draft.write_text(ids.token(), encoding="ascii")
         with suppress(FileExistsError):  # another process of the profile was faster
-            kept.hardlink_to(draft)
+            path.hardlink_to(draft)
         draft.unlink()
-    return kept.read_text(encoding="ascii")
+    return path.read_text(encoding="ascii")
 
 
 async def _warm_up(answerer: Answerer, sources: _ToolSources) -> None:
@@ -211,7 +192,7 @@ async def _warm_up(answerer: Answerer, sources: _ToolSources) -> None:
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:
-    """Return the adapters of the platforms that are configured; raise ``InvalidValue`` for one that cannot start."""
+    """Return the adapters of the configured platforms; raise ``InvalidValue`` for one that cannot start."""
     adapters: list[Adapter] = []
     for plugin in configuration.plugins.platforms.values():
         assert isinstance(plugin, PlatformPlugin)
@@ -221,13 +202,13 @@ def make_adapters(configuration: Configuration) -> list[Adapter]:
     return adapters
 
 
-def _make_desk(
+def _make_runtime(
     configuration: Configuration, database: Database, adapters: Sequence[Adapter], sources: _ToolSources
 ) -> Runtime:
     ids = Ids()
     return Runtime(
         database=database,
-        settings=replace(configuration.settings, id_salt=id_salt_of(configuration, ids)),
+        settings=replace(configuration.settings, id_salt=_id_salt(configuration, ids)),
         ids=ids,
         clock=SystemClock(),
         holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
@@ -263,7 +244,7 @@ def _make_backend(configuration: Configuration, runtime: Runtime) -> ProcessBack
 
 
 def _make_tools(context: ToolContext, sources: _ToolSources) -> list[Tool]:
-    """Return the tools that are always there; what makes others is added to ``sources``."""
+    """Return the fixed tools, and add the tool sources of the plug-ins to ``sources``."""
     tools: list[Tool] = []
     for plugin in context.configuration.plugins.tools.values():
         assert isinstance(plugin, ToolPlugin)
@@ -274,8 +255,8 @@ def _make_tools(context: ToolContext, sources: _ToolSources) -> list[Tool]:
     return tools
 
 
-async def _note_changes(database: Database, indexer: Indexer) -> None:
-    """Let the index follow every commit, of whichever loop."""
+async def _index_commits(database: Database, indexer: Indexer) -> None:
+    """Tell the indexer about every commit."""
     while True:
         since = database.change_no
         indexer.note()

@@ -41,7 +41,7 @@ class SystemClock:
         return time.time_ns() // 1_000
 
     def monotonic(self) -> Micros:
-        """Return the time since boot, sleep included where the system can tell."""
+        """Return the time since boot, including sleep if the system counts it."""
         return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000
 
     def boot_id(self) -> str:
@@ -53,7 +53,7 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def read_boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
-    """Return the kernel's id of this boot, or an id made from the minute of the boot if the kernel has none."""
+    """Return the kernel's boot id, or an id made from the minute of the boot if the kernel has none."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:

@@ -6,19 +6,19 @@ Each message says what was wrong, where, and what to do.
 ::
 
     KeryxError
-        ├── InvalidValue          a value is not valid (also a ValueError)
+    ├── InvalidValue          a value is not valid (also a ValueError)
     ├── NotFound              no such session, message, turn, person …
-        ├── NotAllowed            the person may not do this
+    ├── NotAllowed            the person may not do this
     ├── SessionBusy           another holder's turn runs in the session
-        ├── LeaseLost             another holder has taken the lease; the old holder's result is dropped
-        ├── NotConnected          Keryx cannot reach a platform, or cannot listen to it
-        ├── AgentFailed           the agent cannot answer; a later try may succeed
-        ├── ToolFailed            a tool call failed
+    ├── LeaseLost             another holder has taken the lease; the old holder's result is dropped
+    ├── NotConnected          Keryx cannot reach a platform, or cannot listen to it
+    ├── AgentFailed           the agent cannot answer; a later try may succeed
+    ├── ToolFailed            a tool call failed
     └── StoreError
         ├── StoreUnavailable  the database cannot be reached, is full or locked; nothing was stored
-                ├── StoreCorrupt      the file is damaged, or is not a database
-                ├── StoreTooNew       a newer Keryx wrote the database
-                └── StoreUnsafe       this database library or file system cannot keep the store's promises
+        ├── StoreCorrupt      the file is damaged, or is not a database
+        ├── StoreTooNew       a newer Keryx wrote the database
+        └── StoreUnsafe       this database library or file system cannot keep the store's promises
 """
 
 from keryx.clock import Micros

@@ -135,7 +135,7 @@ async def main() -> int:
         from keryx.cli.chat.chat import chat  # noqa: PLC0415
 
         return await chat(
-            runtime, agent, toolbox, who="The guide", resume=given.resume, history=given.history
+            runtime, agent, toolbox, agent_name="The guide", resume=given.resume, history=given.history
         )
     finally:
         await database.close()

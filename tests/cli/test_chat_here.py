@@ -16,7 +16,7 @@ from prompt_toolkit.application import create_app_session
 from keryx.agents.agent import Agent, Answer, Brief, Stage
 from keryx.agents.model.guide import SETUP, Guide
 from keryx.cli.chat.chat import chat
-from keryx.cli.chat.dead_terminals import is_alive
+from keryx.cli.chat.worker import is_alive
 from keryx.commands.table import COMMANDS
 from keryx.config import Settings
 from keryx.core.accounts.transactions import take_connector
@@ -97,7 +97,7 @@ async def sitting(
         person = Person(master)
         toolbox = Toolbox([*keryx_tools(runtime.database), *tools])
         chatting = asyncio.create_task(
-            chat(runtime, agent, toolbox, who="Somebody", resume=resume, history=history)
+            chat(runtime, agent, toolbox, agent_name="Somebody", resume=resume, history=history)
         )
         try:
             yield Sitting(person, chatting)
@@ -399,7 +399,7 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n/title Greeting\n/resume nothing\n"))
     runtime = replace(make_desk(store), troubles=lambda: ["It is broken."])
-    assert await chat(runtime, Actor(), Toolbox(), who="Somebody") == 0
+    assert await chat(runtime, Actor(), Toolbox(), agent_name="Somebody") == 0
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
     assert out.count("It is broken.") == 1
@@ -411,7 +411,7 @@ async def test_a_conversation_that_is_not_there_is_not_gone_on_with_in_another(
 ) -> None:
     await accept(store, "waiting", LOCAL_CLI)
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
-    assert await chat(make_desk(store), Actor(), Toolbox(), who="Somebody", resume="nosuch") == 1
+    assert await chat(make_desk(store), Actor(), Toolbox(), agent_name="Somebody", resume="nosuch") == 1
     out = capsys.readouterr().out
     assert "There is no conversation called 'nosuch' here." in out
     assert "You said" not in out

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from keryx.agents.model.guide import Guide
-from keryx.cli.chat.print_answer import WAITS, print_answer
+from keryx.cli.chat.print_answer import NEEDS_PERSON, print_answer
 from keryx.core.approvals.rules.approval import ASK_USER, ApprovalId
 from keryx.core.turns.views.terminal import OpenQuestion
 from keryx.core.upkeep.views.invariants import check_invariants
@@ -61,7 +61,7 @@ async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     toolbox = Toolbox(keryx_tools(store))
-    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like tea") == WAITS
+    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like tea") == NEEDS_PERSON
     session_id = capsys.readouterr().err.split()[-1]
     async with sitting(make_desk(store), Guide(), monkeypatch, resume=session_id) as at:
         await at.person.sees("May I keep this note for later? 'I like tea'")

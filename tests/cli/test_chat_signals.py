@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.cli.chat.dead_terminals import is_alive
+from keryx.cli.chat.worker import is_alive
 from tests.cli.terminal import ROOT, Seat, command, environment, seat
 from tests.cli.test_chat import look
 

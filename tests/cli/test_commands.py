@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keryx.agents.model.guide import SETUP
-from keryx.app import System, make_adapters, open_system, serve, settle
+from keryx.app import System, finish_start, make_adapters, open_system, serve
 from keryx.cli.commands import app
-from keryx.cli.running import told_account
+from keryx.cli.running import format_account
 from keryx.config_load import load_config
 from keryx.errors import InvalidValue
 from keryx.gateway.gateway import Account, Gateway
@@ -67,7 +67,7 @@ def test_a_conversation_is_gone_on_with_by_name(home: dict[str, str]) -> None:
 def test_nothing_to_say_is_an_error_with_a_hint(home: dict[str, str]) -> None:
     result = invoke(home, said="  \n")
     assert result.exit_code == 1
-    assert "there is nothing to say" in result.stderr
+    assert "there is no question" in result.stderr
 
 
 def test_a_configuration_that_is_wrong_is_told_before_anything_starts(home: dict[str, str]) -> None:
@@ -89,7 +89,7 @@ def test_who_answers_is_told_by_name(home: dict[str, str]) -> None:
 
 
 def test_nobody_works_on_a_store_that_is_new(home: dict[str, str]) -> None:
-    assert "Nobody works on this store now." in invoke(home, "nodes").stdout
+    assert "No process uses this store now." in invoke(home, "nodes").stdout
     assert json.loads(invoke(home, "nodes", "--json").stdout)["nodes"] == []
 
 
@@ -162,7 +162,7 @@ async def test_a_gateway_that_is_warm_no_longer_looks_for_garbage_in_what_it_loa
 ) -> None:
     gc.unfreeze()
     async with open_system(load_config()) as system:
-        await settle(system)
+        await finish_start(system)
         kept, left = gc.get_freeze_count(), len(gc.get_objects())
     gc.unfreeze()
     assert kept > 10 * left
@@ -193,9 +193,9 @@ def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[st
 def test_what_is_not_connected_is_named_so_at_the_start() -> None:
     account = Account(FakePlatform(account="b2").adapter())
     account.settle("the port is taken")
-    assert told_account(account) == "fake@b2 (not connected: the port is taken)"
+    assert format_account(account) == "fake@b2 (not connected: the port is taken)"
     account.settle(None)
-    assert told_account(account) == "fake@b2"
+    assert format_account(account) == "fake@b2"
 
 
 def test_a_gateway_that_is_killed_leaves_nothing_behind(home: dict[str, str]) -> None:

@@ -79,8 +79,7 @@ def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(
         assert told.exit_code == 0
         assert "Europe/Rome" not in told.stdout
         assert told.stderr.splitlines() == [
-            f"{home.parent / name} is not read: this profile's lies in {home}"
-            for name in ("config.yaml", ".env")
+            f"{home.parent / name} is not read: move it to {home}" for name in ("config.yaml", ".env")
         ]
     write(home / "config.yaml", "timezone: Europe/Rome\n")
     (home.parent / "config.yaml").unlink()
@@ -91,7 +90,7 @@ def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(
 def test_get_lists_what_is_under_a_name(run: Run) -> None:
     group = run("get", "busy")
     assert group.exit_code == 1
-    assert group.stderr == "busy is not one setting but several: busy.mode, busy.on.<where>\n"
+    assert group.stderr == "busy is a group of settings: busy.mode, busy.on.<where>\n"
     assert "reset.on.<where>.mode" in run("get", "reset.on").stderr
 
 
@@ -106,7 +105,7 @@ def test_set_says_what_it_wrote_where(run: Run, home: Path) -> None:
     result = run("set", "timezone", "Europe/Rome")
     assert (result.exit_code, result.stdout) == (
         0,
-        f"timezone = Europe/Rome is written to {home / 'config.yaml'}.\n",
+        f"timezone = Europe/Rome was written to {home / 'config.yaml'}.\n",
     )
     assert (home / "config.yaml").read_text() == "timezone: Europe/Rome\n"
     assert run("get", "timezone").stdout == "Europe/Rome\n"
@@ -114,7 +113,7 @@ def test_set_says_what_it_wrote_where(run: Run, home: Path) -> None:
 
 def test_set_says_when_something_stronger_wins(run: Run, home: Path) -> None:
     result = run("set", "timezone", "Europe/Rome", KERYX_TIMEZONE="Asia/Tokyo")
-    assert result.stdout.splitlines()[1:] == ["KERYX_TIMEZONE wins over it: timezone stays Asia/Tokyo."]
+    assert result.stdout.splitlines()[1:] == ["KERYX_TIMEZONE overrides it: timezone stays Asia/Tokyo."]
 
 
 def test_set_refuses_what_would_not_load(run: Run, home: Path) -> None:
@@ -135,7 +134,7 @@ def test_a_configuration_that_does_not_load_is_told_on_stderr_and_its_path_is_st
     assert (shown.exit_code, shown.stdout) == (1, "")
     assert shown.stderr.splitlines() == [
         f"{home / 'config.yaml'}:1: there is no setting 'modle'; did you mean model?",
-        f"{home / 'config.yaml'}:2: turns_max: '0' does not fit; write a whole number from 1 to 10000",
+        f"{home / 'config.yaml'}:2: turns_max: '0' is not valid; write a whole number from 1 to 10000",
     ]
     assert run("path").stdout == f"{home / 'config.yaml'}\n"
 
@@ -143,7 +142,7 @@ def test_a_configuration_that_does_not_load_is_told_on_stderr_and_its_path_is_st
 def test_a_wrong_profile_is_told(run: Run) -> None:
     result = run("path", KERYX_PROFILE="../x")
     assert result.exit_code == 1
-    assert result.stderr.startswith("KERYX_PROFILE: the profile '../x' cannot be called so;")
+    assert result.stderr.startswith("KERYX_PROFILE: the profile name '../x' is not valid;")
 
 
 @pytest.mark.parametrize("words", [[], ["show"], ["get"], ["set"], ["path"]])

@@ -40,7 +40,7 @@ async def test_the_demo_serves_sample_conversations_and_leaves_nothing_behind(tm
             assert line, told
             told += line.decode()
         (folder,) = scratch.glob("keryx-demo-*")
-        assert f"sample conversations in {folder}, gone when it ends" in told
+        assert f"sample conversations in {folder}, deleted at the end" in told
         assert f"KERYX_HOME={folder} keryx chat" in told
         assert (folder / "main" / "keryx.db").exists()
         process.send_signal(signal.SIGTERM)

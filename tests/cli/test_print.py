@@ -11,7 +11,7 @@ import pytest
 
 from keryx.agents.agent import Agent
 from keryx.agents.model.guide import Guide
-from keryx.cli.chat.print_answer import WAITS, print_answer
+from keryx.cli.chat.print_answer import NEEDS_PERSON, print_answer
 from keryx.config import Settings
 from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.core.conversations.rules.source import LOCAL_CLI
@@ -68,9 +68,9 @@ async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(ask: A
     assert await ask("/title", teller, "hello") == (0, "This conversation is called 'hello'.\n", "")
     code, out, err = await ask("fail", teller)
     assert (code, out) == (1, "")
-    assert err == "keryx: That failed: there is no more paper\n"
+    assert err == "keryx: The turn failed: there is no more paper\n"
     code, out, err = await ask("remember that I like tea", Guide())
-    assert (code, out) == (WAITS, "")
+    assert (code, out) == (NEEDS_PERSON, "")
     first, until, how = err.splitlines()
     assert first == "keryx: A person must answer first. May I keep this note for later? 'I like tea'"
     assert until.startswith("(Question 1 waits until 20")
@@ -109,7 +109,7 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
     store: Database, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = await ask("remember that I like tea", Guide())
-    assert code == WAITS
+    assert code == NEEDS_PERSON
     name = err.split()[-1]
     here = LocalChat(source=LOCAL_CLI, settings=Settings())
     seen = await store.read(lambda tx: show_terminal(tx, here, ViewCursor(after=0)))

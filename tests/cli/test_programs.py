@@ -86,6 +86,6 @@ async def test_the_configuration_says_who_answers(tmp_path: Path, text: str, kin
     async with open_system(load_config(environ_of(tmp_path, text), tmp_path)) as system:
         assert isinstance(system.agent, kind)
         assert system.toolbox.find(tool) is not None
-        assert system.who in ("hermes-acp (ACP)", "cat")
+        assert system.agent_name in ("hermes-acp (ACP)", "cat")
         await system.warm_up()
         await system.agent.close()

@@ -42,7 +42,7 @@ async def spend(address: str) -> str:
 
 def test_nothing_used_is_told(home: dict[str, str]) -> None:
     result = invoke(home)
-    assert (result.exit_code, result.stdout) == (0, "No model was asked in the last 7 days.\n")
+    assert (result.exit_code, result.stdout) == (0, "No model was used in the last 7 days.\n")
 
 
 def test_what_was_used_is_told_by_day_model_and_conversation(home: dict[str, str]) -> None:

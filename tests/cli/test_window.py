@@ -6,7 +6,7 @@ from typing import cast
 
 from rich.console import Console
 
-from keryx.cli.chat.input import LineInput
+from keryx.cli.chat.terminal_io import LineInput
 from keryx.cli.chat.window import ChatWindow
 from keryx.cli.chat.worker import TerminalWorker
 from keryx.core.conversations.rules.message import text_message

@@ -205,4 +205,4 @@ def test_the_simulator_names_the_seed_of_a_broken_history(capsys: pytest.Capture
     assert simulate(0, 2)
     with BROKEN["everything to one chat"][0]():
         assert not simulate(0, 2)
-    assert "play it again with --seed 0 --histories 1" in capsys.readouterr().err
+    assert "repeat it with --seed 0 --histories 1" in capsys.readouterr().err

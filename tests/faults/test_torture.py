@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keryx.cli.commands import app
-from keryx.cli.torture import show_report
+from keryx.cli.torture import print_report
 from keryx.config_load import load_config
 from keryx.store.database import Database
 from keryx.store.opening import open_database
@@ -123,9 +123,9 @@ def test_a_breach_exits_with_1_and_names_the_seed_and_the_folder(
     books.note_shown(Shown(id="k-0", chat="a", text="hello", reply_to="msg_1", node="n1", at=1.0))
     broken = report_of({"each was replied to once": [f"msg {no}" for no in range(7)]})
     report = clear_away(tmp_path, Evidence(books=books, fates=[("msg_1", None)]), broken)
-    assert show_report(report, as_json=False) == 1
+    assert print_report(report, as_json=False) == 1
     said = capsys.readouterr()
-    assert f"run again with --seed 11. All that is known is in {tmp_path}" in said.err
+    assert f"repeat with --seed 11. The logs are in {tmp_path}" in said.err
     assert "NO   each was replied to once" in said.out
     assert "and 2 more" in said.out
     kept = json.loads((tmp_path / "books.json").read_text())

@@ -780,7 +780,7 @@ async def test_a_callback_that_cannot_be_called_is_told(
 
 SENDS = """
 import asyncio, sys
-from keryx.cli.running import configure_logging
+from keryx.cli.log import configure_logging
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.rules.pieces import TextPiece
 from keryx.platforms.adapter import Outgoing

@@ -136,7 +136,7 @@ def test_its_settings_are_shown_and_set_like_any_other(home: Home) -> None:
     assert rows["platforms.mailbox.folder"] == ["none", "default"]
     assert rows["platforms.mailbox.text_max"] == ["1000", "default"]
     home.write("pairing: [mailbox]\nbusy: {on: {mailbox: steer}}\n")
-    assert "is written to" in home.run("config", "set", "platforms.mailbox.text_max", "500").stdout
+    assert "was written to" in home.run("config", "set", "platforms.mailbox.text_max", "500").stdout
     assert "platforms:\n  mailbox:\n    text_max: 500" in home.file.read_text()
     assert home.run("config", "get", "platforms.mailbox.text_max").stdout == "500\n"
     assert home.run("config", "get", "platforms.mailbox.token").stdout == "set\n"
@@ -151,14 +151,14 @@ def test_its_settings_are_shown_and_set_like_any_other(home: Home) -> None:
     [
         (
             "platforms: {mailbox: {text_max: 1}}",
-            ":1: platforms.mailbox.text_max: '1' does not fit; write a whole number from 10 to 10000",
+            ":1: platforms.mailbox.text_max: '1' is not valid; write a whole number from 10 to 10000",
         ),
         ("platforms: {mailbox: {foldr: x}}", "did you mean platforms.mailbox.folder?"),
         ("platforms: {mailbx: {folder: x}}", "did you mean platforms.mailbox?"),
         ("mailbox: {folder: x}", "there is no setting 'mailbox'; write platforms.mailbox"),
         (
             "platforms: {mailbox: {token: x}}",
-            "this is a secret and must not stand here; write KERYX_PLATFORMS_MAILBOX_TOKEN",
+            "this is a secret and does not belong here; write KERYX_PLATFORMS_MAILBOX_TOKEN",
         ),
         ("platforms: {mailbox: {folder: .}}", ":1: platforms.mailbox.folder: this is Keryx's own folder"),
     ],
@@ -183,7 +183,7 @@ def test_a_project_cannot_set_what_the_platform_forgot_to_keep_for_the_owner(hom
     (home.cwd / "keryx.yaml").write_text("platforms: {mailbox: {folder: x}}\n")
     told = home.run("--print", "hello")
     assert (
-        f"platforms.mailbox.folder: a project must not decide this; write it into {home.file}" in told.stderr
+        f"platforms.mailbox.folder: a project cannot set this; write it into {home.file}" in told.stderr
     )
 
 

@@ -14,9 +14,9 @@ from keryx.config import Configuration, PromptSettings
 from keryx.config.setting import Setting
 from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
 from keryx.config_load.entry_points import installed_entry_points
+from keryx.config_load.files import replace_file
 from keryx.config_load.plugins import InstalledPlugins
 from keryx.config_load.table import Table
-from keryx.config_load.writing import replace_file
 from keryx.core.context.rules.prices import Price
 from keryx.core.conversations.rules.session_settings import Personality
 from keryx.core.conversations.rules.source import Source
@@ -91,7 +91,7 @@ def test_without_any_file_everything_has_its_default(place: Place) -> None:
     assert webhook_in(found) == (False, "127.0.0.1", 8460, None, None)
     assert found.settings.reset.default == ResetPolicy()
     assert found.settings.welcome is not None
-    assert {row.origin for row in found.explain()} == {"default"}
+    assert {row.origin for row in found.rows} == {"default"}
     assert not place.home.exists()
 
 
@@ -173,7 +173,7 @@ models:
         "openai:gpt-4.1": Price(input=2_000_000, cached=500_000, output=8_000_000),
         "ollama:qwen3": Price(input=0, cached=0, output=0),
     }
-    shown = {row.name: row.value for row in found.explain() if row.name.startswith("models.prices")}
+    shown = {row.name: row.value for row in found.rows if row.name.startswith("models.prices")}
     assert shown == {
         "models.prices.openai:gpt-4.1": "2, 0.5, 8",
         "models.prices.ollama:qwen3": "0, 0, 0",
@@ -317,7 +317,7 @@ def test_profiles_share_nothing(place: Place) -> None:
 @pytest.mark.parametrize("profile", ["../main", "Main", "a b", "x" * 33])
 def test_a_profile_that_is_no_name_of_a_folder_is_refused(place: Place, profile: str) -> None:
     [problem] = place.problems(KERYX_PROFILE=profile)
-    assert problem.startswith("KERYX_PROFILE: the profile ")
+    assert problem.startswith("KERYX_PROFILE: the profile name ")
 
 
 def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
@@ -337,11 +337,11 @@ def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
         f"{project}:2: there is no setting 'scop'; did you mean scope?",
         f"{user}:2: scope.dm: 'chats' is not known; use one of chat, platform, person",
         f"{user}:3: there is no setting 'scope.grup'; did you mean scope.group?",
-        f"{user}:4: turns_max: 'many' does not fit; write a whole number from 1 to 10000",
-        f"{env}:1: this is no variable; write NAME=value",
+        f"{user}:4: turns_max: 'many' is not valid; write a whole number from 1 to 10000",
+        f"{env}:1: this is not a variable; write NAME=value",
         f"{env}:2: there is no setting KERYX_FOO; remove the line",
-        f"{env}:3: KERYX_HOME says where this file is; set it in the environment",
-        f"{env}:4: profile: no file can say this; set the environment variable KERYX_PROFILE",
+        f"{env}:3: KERYX_HOME determines where this file is; set it in the environment",
+        f"{env}:4: profile: this cannot be set in a file; set the environment variable KERYX_PROFILE",
         "KERYX_LOG_LEVEL: log.level: 'loud' is not known; use one of debug, info, warning, error",
         "KERYX_MODLE: there is no setting KERYX_MODLE; did you mean KERYX_MODEL?",
         f"KERYX_RESET_ON_TELEGRAM_MODE: no variable can set reset.on.<where>.mode; write it into {user}",
@@ -349,24 +349,24 @@ def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
 
 
 WRONG_FILES = {
-    "a list": ("- a\n", ":1: the file must hold settings by name: profile, database"),
-    "a word": ("hello\n", ":1: the file must hold settings by name"),
+    "a list": ("- a\n", ":1: the file must contain settings by name: profile, database"),
+    "a word": ("hello\n", ":1: the file must contain settings by name"),
     "no YAML": ("model: a\nscope: [\n", ":3: this is not YAML: "),
     "two documents": ("model: a\n---\nmodel: b\n", ":2: this is not YAML: "),
     "a tab": ("scope:\n\tdm: chat\n", ":2: this is not YAML: "),
     "a control character": ("model: \x01\n", ": this is not YAML"),
     "too deep": ("[" * 1000, "this is not YAML"),
-    "twice": ("model: openai:b\nturns_max: 2\nmodel: google:c\n", ":3: model stands in line 1 too; keep one"),
+    "twice": ("model: openai:b\nturns_max: 2\nmodel: google:c\n", ":3: model is also in line 1; keep one"),
     "a key that is none": ("? [a]\n: b\n", ":1: a name is expected before the colon"),
     "a section with a value": (
         "model: openai:b\nscope: chat\n",
-        ":2: scope must hold settings by name: dm, group, thread",
+        ":2: scope must contain settings by name: dm, group, thread",
     ),
-    "a value with a section": ("model: {a: b}\n", ":1: model: one value is expected here, and more is given"),
-    "a list for a text": ("model: [a]\n", ":1: model: a list is given; write one text"),
+    "a value with a section": ("model: {a: b}\n", ":1: model: this is a list or a mapping; write one value"),
+    "a list for a text": ("model: [a]\n", ":1: model: this is a list; write one text"),
     "nothing for a number": (
         "turns_max:\n",
-        ":1: turns_max: the value is empty; write one, or remove the line",
+        ":1: turns_max: the value is empty; write a value, or remove the line",
     ),
     "dots": (
         "scope.dm: chat\n",
@@ -378,7 +378,7 @@ WRONG_FILES = {
     ),
     "nothing like it": (
         "scope:\n  xyz: 3\n",
-        ":2: there is no setting 'scope.xyz'; here may stand dm, group, thread",
+        ":2: there is no setting 'scope.xyz'; the settings here are dm, group, thread",
     ),
     "a slip in the depth": (
         "reset:\n  on:\n    dm:\n      mod: idle\n",
@@ -386,31 +386,31 @@ WRONG_FILES = {
     ),
     "a secret": (
         "platforms:\n  webhook:\n    secret: x\n",
-        ":3: platforms.webhook.secret: this is a secret and must not stand here; write",
+        ":3: platforms.webhook.secret: this is a secret and does not belong here; write",
     ),
     "a password": (
         "database: postgresql://me:pw@h/d\n",
-        ":1: database: this holds a password and must not stand here;",
+        ":1: database: this contains a password and does not belong here;",
     ),
     "a profile": (
         "profile: x\n",
-        ":1: profile: no file can say this; set the environment variable KERYX_PROFILE",
+        ":1: profile: this cannot be set in a file; set the environment variable KERYX_PROFILE",
     ),
     "another store": (
         "database: mysql://h/d\n",
-        ":1: database: this is no store; write a path, sqlite:///path or",
+        ":1: database: this is not a store; write a path, sqlite:///path or",
     ),
     "a callback": (
         "platforms: {webhook: {callback: 'ftp://h'}}\n",
-        ":1: platforms.webhook.callback: this cannot be posted to; write http",
+        ":1: platforms.webhook.callback: this is not a web address; write http",
     ),
     "its port": (
         "platforms: {webhook: {callback: 'http://h:x'}}\n",
-        ":1: platforms.webhook.callback: this cannot be posted to; write http",
+        ":1: platforms.webhook.callback: this is not a web address; write http",
     ),
     "a switch": (
         "platforms: {webhook: {enabled: maybe}}\n",
-        ":1: platforms.webhook.enabled: 'maybe' is neither; write true or false",
+        ":1: platforms.webhook.enabled: 'maybe' is not valid; write true or false",
     ),
     "a chat type": ("reset: {on: {'telegram:pm': {mode: idle}}}\n", "chat_type 'pm': use one of dm, group"),
     "a platform": ("busy: {on: {Telegram: steer}}\n", "platform 'Telegram': use at most 32 lower-case"),
@@ -430,7 +430,7 @@ WRONG_FILES = {
     "a platform of a role": ("toolsets: {'Telegram:owner': all}\n", "platform 'Telegram'"),
     "a set of tools": ("toolsets: {owner: [all, Shell]}\n", "toolset 'Shell': use a letter"),
     "two words": ("personalities: {'a b': text}\n", "the personality's name 'a b' must be one word"),
-    "an escape": ('model: "\\0"\n', ":1: model: the text holds control characters; write it without them"),
+    "an escape": ('model: "\\0"\n', ":1: model: the text contains control characters; remove them"),
 }
 
 
@@ -471,7 +471,7 @@ def test_files_in_another_encoding_are_named(place: Place) -> None:
         path.write_bytes(b"model: a\nwelcome: \xff\n")
     assert place.problems() == [
         f"{place.user_file}:2: this is not UTF-8; save the file in that encoding",
-        f"{place.secrets_file}: this is not UTF-8; save the file in that encoding",
+        f"{place.secrets_file}:2: this is not UTF-8; save the file in that encoding",
     ]
 
 
@@ -489,7 +489,7 @@ def test_a_project_cannot_lead_conversations_elsewhere(place: Place, line: str) 
     place.write(place.project_file, line + "\n")
     [problem] = place.problems()
     assert problem.startswith(f"{place.project_file}:1: ")
-    assert problem.endswith(f"a project must not decide this; write it into {place.user_file}")
+    assert problem.endswith(f"a project cannot set this; write it into {place.user_file}")
 
 
 def test_a_folder_that_may_not_be_looked_into_holds_no_project(place: Place, tmp_path: Path) -> None:
@@ -509,7 +509,8 @@ def test_a_project_s_workspace_lies_in_the_project(place: Place, path: str) -> N
     (place.project / "link").symlink_to("/")
     [problem] = place.problems()
     assert problem == (
-        f"{place.project_file}:1: workspace: a project's lies in the project; write any other into {place.user_file}"
+        f"{place.project_file}:1: workspace: a project's path must be inside the project; "
+        f"write any other path into {place.user_file}"
     )
     place.write(place.project_file, "workspace: none\n")
     assert place.load().workspace is None
@@ -560,7 +561,8 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
 def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> None:
     place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n", mode=mode)
     assert place.problems() == [
-        f"{place.secrets_file}: others may read these secrets (mode {mode:04o}); run: chmod 600 {place.secrets_file}"
+        f"{place.secrets_file}: other users can read these secrets (mode {mode:04o}); "
+        f"run: chmod 600 {place.secrets_file}"
     ]
 
 
@@ -591,7 +593,7 @@ def test_secrets_are_never_shown(place: Place) -> None:
         found = place.load(KERYX_DATABASE=address)
         assert found.database == address
         assert "tell-nobody" not in repr(found)
-        assert "tell-nobody" not in str(found.explain())
+        assert "tell-nobody" not in str(found.rows)
     assert place.origin("database", KERYX_DATABASE=addresses[0])[0] == "postgresql://me:***@h/d"
     assert place.origin("database", KERYX_DATABASE=addresses[1])[0] == "postgresql://me@h/d?password=***&x=1"
     assert place.origin("platforms.webhook.secret", KERYX_PROFILE="work") == ("not set", "default")
@@ -646,7 +648,7 @@ personalities:
     )
     assert place.user_file.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in place.user_file.parent.iterdir()] == ["config.yaml"]
-    assert found.explain() == place.load().explain()
+    assert found.rows == place.load().rows
     assert found.settings.reset.resolve("telegram", "dm").mode == "none"
 
 
@@ -671,7 +673,7 @@ def test_a_wrong_value_can_be_set_right(place: Place) -> None:
 
 REFUSED = {
     "unknown": ("scope.dn", "chat", "there is no setting 'scope.dn'; did you mean scope.dm?"),
-    "unlike anything": ("qqq", "chat", "there is no setting 'qqq'; here may stand profile, database"),
+    "unlike anything": ("qqq", "chat", "there is no setting 'qqq'; the settings here are profile, database"),
     "no name": ("personalities.", "x", "there is no setting 'personalities.'"),
     "wrong": ("scope.dm", "chats", "scope.dm: 'chats' is not known; use one of chat, platform, person"),
     "a wrong place": ("reset.on.signal:b.mode", "idle", "chat_type 'b': use one of"),
@@ -680,11 +682,11 @@ REFUSED = {
         "x",
         "platforms.webhook.secret: this is a secret; write KERYX_PLATFORMS_WEBHOOK_SECRET=… into ",
     ),
-    "a password": ("database", "postgresql://a:pw@h/d", "database: this holds a password"),
+    "a password": ("database", "postgresql://a:pw@h/d", "database: this contains a password"),
     "the profile": (
         "profile",
         "x",
-        "profile: no file can say this; set the environment variable KERYX_PROFILE",
+        "profile: this cannot be set in a file; set the environment variable KERYX_PROFILE",
     ),
 }
 
@@ -701,8 +703,8 @@ def test_what_would_not_load_is_not_written(place: Place, name: str, value: str,
     ("text", "sentence"),
     [
         ("scope: [\n", ":2: this is not YAML"),
-        ("scope: chat\n", "scope must hold settings by name; correct it first"),
-        ("- a\n", "the file must hold settings by name; correct it first"),
+        ("scope: chat\n", "scope must contain settings by name; correct it first"),
+        ("- a\n", "the file must contain settings by name; correct it first"),
         ("unknown: 1\n", ":1: there is no setting 'unknown'"),
         ("welcome: 2026-99-99\n", "cannot be changed in place; edit it"),
     ],
@@ -786,7 +788,7 @@ def test_a_project_can_set_nothing_of_a_platform(place: Place, setting: str) -> 
     place.write(place.project_file, f"platforms: {{webhook: {{{setting}}}}}\n")
     [problem] = place.problems()
     assert problem.startswith(f"{place.project_file}:1: platforms.webhook.")
-    assert "a project must not decide this" in problem
+    assert "a project cannot set this" in problem
 
 
 @pytest.mark.parametrize(
@@ -896,4 +898,4 @@ def test_two_packages_with_one_name_are_refused(
     monkeypatch.syspath_prepend(folder)
     place.write(place.user_file, "platforms: {webhook: {port: 1}}\n")
     [problem] = place.problems()
-    assert "the packages rival and keryx both bring this plug-in; remove one" in problem
+    assert "the packages rival and keryx provide the same plug-in; remove one" in problem

@@ -112,7 +112,7 @@ def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None
         toolset="office",
         timeout_seconds=60,
     )
-    shown = {row.name: row.value for row in found.explain()}
+    shown = {row.name: row.value for row in found.rows}
     assert shown["mcp.servers.files.env"] == "TOKEN, MODE"
     assert "secret" not in repr(files)
 
@@ -120,9 +120,9 @@ def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("agent: {acp: a, command: b}", "agent.acp is set too; keep one of them"),
+        ("agent: {acp: a, command: b}", "agent.acp is also set; keep one of them"),
         ("agent: {acp: 'a \"b'}", "a quote is not closed"),
-        ("agent: {acp: ['', b]}", "no program is named"),
+        ("agent: {acp: ['', b]}", "the program is missing"),
         ("agent: {format: xml}", "use one of text, jsonl"),
         (
             "mcp: {servers: {a: {toolset: x}}}",
@@ -132,8 +132,8 @@ def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None
         ("mcp: {servers: {A B: {command: x}}}", "the server's name 'A B'"),
         ("mcp: {servers: {a: {command: x, env: {B: $NOWHERE}}}}", "the variable NOWHERE is not set"),
         ("mcp: {servers: {a: {command: x, env: [B]}}}", "entry 1 has no name"),
-        ("mcp: {servers: {a: {command: x, env: {B: [c]}}}}", "a name is expected before each colon"),
-        ('mcp: {servers: {a: {command: x, env: {B: "c\\n"}}}}', "entry 1 holds control characters"),
+        ("mcp: {servers: {a: {command: x, env: {B: [c]}}}}", "write a name before each colon"),
+        ('mcp: {servers: {a: {command: x, env: {B: "c\\n"}}}}', "entry 1 contains control characters"),
         ("mcp: {servers: {a: {command: x, effects: {b: never}}}}", "'never' is not known; use one of"),
         ("mcp: {servers: {a: {command: x, timeout_seconds: 0}}}", "write a whole number from 1 to 3600"),
     ],
@@ -153,4 +153,4 @@ def test_nothing_is_an_empty_list(home: Home) -> None:
 
 def test_a_project_must_not_have_programs_started(home: Home, tmp_path: Path) -> None:
     (tmp_path / "keryx.yaml").write_text("agent: {command: rm}\nmcp: {servers: {a: {command: rm}}}\n")
-    assert home.problem().count("a project must not decide this") == 2
+    assert home.problem().count("a project cannot set this") == 2

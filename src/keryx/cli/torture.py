@@ -1,6 +1,6 @@
-"""``keryx torture``: real gateways under real kills; what was tried, and what held.
+"""``keryx torture``: crash real gateways under load, and report whether the guarantees held.
 
-It reads no configuration and touches no store of the user's.
+The command reads no configuration and does not open the user's store.
 """
 
 import asyncio
@@ -17,95 +17,91 @@ from keryx.ids import Ids
 from keryx.testing.torture.options import Options
 from keryx.testing.torture.report import Report
 
-HELP: Final = """Kill, freeze and cut off real gateways under load, and see what holds.
-
-Everything happens in a temporary folder; your own configuration and store are not touched. It ends with 1 when a
-promise was broken, names the seed to run it again with, and keeps the folder.
-
-Example:  keryx torture --kills 20
-"""
-
-
-TOLD_EVERY: Final = 200
+PROGRESS_EVERY: Final = 200
+"""How many histories are simulated between two lines of progress."""
 
 _NUMBERS: Final = {
-    "kills": (20, "How often a gateway is killed (kill -9) and started again at once."),
-    "losses": (0, "How often one is killed and stays away for longer than its leases."),
-    "freezes": (0, "How often one is frozen (SIGSTOP) for longer than its leases."),
-    "restarts": (0, "How often PostgreSQL is stopped at once and started."),
+    "kills": (20, "How often a gateway is killed (kill -9) and restarted at once."),
+    "losses": (0, "How often a gateway is killed and stays down for longer than its leases."),
+    "freezes": (0, "How often a gateway is frozen (SIGSTOP) for longer than its leases."),
+    "restarts": (0, "How often PostgreSQL is stopped immediately and restarted."),
     "gateways": (1, "How many gateways share the store; several need PostgreSQL."),
-    "messages": (100, "How many messages are sent at least."),
-    "chats": (6, "How many chats speak at the same time."),
-    "histories": (0, "How many histories are simulated before, in this process and in virtual time."),
-    "seed": (None, "Carry out the plan of an earlier run."),
+    "messages": (100, "The least number of messages to send."),
+    "chats": (6, "How many chats are active at the same time."),
+    "histories": (0, "How many histories are simulated first, in this process and in virtual time."),
+    "seed": (None, "Repeat the plan of an earlier run."),
 }
 
 
 def _with_numbers(torture: Callable[..., None]) -> Callable[..., None]:
-    for name, (default, told) in reversed(_NUMBERS.items()):
-        option = click.option(f"--{name}", type=int, default=default, show_default=True, help=told)
+    for name, (default, text) in reversed(_NUMBERS.items()):
+        option = click.option(f"--{name}", type=int, default=default, show_default=True, help=text)
         torture = option(torture)
     return torture
 
 
-@click.command("torture", help=HELP)
+@click.command("torture")
 @_with_numbers
+@click.option("--postgres", is_flag=True, help="Use a private, temporary PostgreSQL server.")
 @click.option(
-    "--postgres", is_flag=True, help="On a private PostgreSQL server, made for this and gone after it."
-)
-@click.option(
-    "--database", metavar="URL", help="On this empty PostgreSQL database, which is filled and left so."
+    "--database", metavar="URL", help="Use this empty PostgreSQL database, and leave the data in it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(*, as_json: bool, histories: int, seed: int | None, **given: Any) -> None:
-    """Torture gateways and leave with what came of it."""
+    """Kill, freeze and cut off real gateways under load, and check what they guarantee.
+
+    Everything happens in a temporary folder; your own configuration and store are not touched. If a guarantee was
+    broken, the exit code is 1, the seed for another run is printed, and the folder is kept.
+
+    Example:  keryx torture --kills 20
+    """
     if seed is None:
         seed = int(Ids().token()[:6], 16)
     if not simulate(seed, histories):
         raise click.exceptions.Exit(1)
     try:
-        code = show_report(_run(Options(seed=seed, **given)), as_json=as_json)
+        code = print_report(_run(Options(seed=seed, **given)), as_json=as_json)
     except KeryxError as error:
-        _tell(str(error))
+        _print_progress(str(error))
         code = 1
     raise click.exceptions.Exit(code)
 
 
 def simulate(seed: int, histories: int) -> bool:
-    """Play so many simulated histories from a seed on; tell what broke, and return whether nothing did."""
+    """Simulate a number of histories, beginning with a seed; print each failure, and return whether all passed."""
     if not histories:
         return True
     run = importlib.import_module("keryx.testing.simulator.history").run_histories
     broken = 0
     for number, breaches in run(range(seed, seed + histories)):
         for breach in breaches:
-            _tell(f"history {number}: {breach}; play it again with --seed {number} --histories 1")
+            _print_progress(f"history {number}: {breach}; repeat it with --seed {number} --histories 1")
         broken += bool(breaches)
-        if (number - seed + 1) % TOLD_EVERY == 0:
-            _tell(f"{number - seed + 1} of {histories} histories simulated, {broken} broken")
-    _tell(f"{histories} histories simulated from seed {seed} on: {broken or 'none'} broke a promise")
+        if (number - seed + 1) % PROGRESS_EVERY == 0:
+            _print_progress(f"{number - seed + 1} of {histories} histories simulated, {broken} broken")
+    _print_progress(f"{histories} histories simulated from seed {seed}: {broken or 'none'} broke a guarantee")
     return not broken
 
 
-def show_report(report: Report, *, as_json: bool) -> int:
-    """Print what came of it, and return the exit code."""
+def print_report(report: Report, *, as_json: bool) -> int:
+    """Print the report, and return the exit code."""
     print(report.to_json() if as_json else report.to_text(), flush=True)
     if report.held:
         return 0
-    _tell(
-        f"a promise was broken; run again with --seed {report.seed}. All that is known is in {report.folder}"
+    _print_progress(
+        f"a guarantee was broken; repeat with --seed {report.seed}. The logs are in {report.folder}"
     )
     return 1
 
 
 def _run(options: Options) -> Report:
     work = importlib.import_module("keryx.testing.torture.run").torture
-    importlib.import_module("keryx.cli.running").configure_logging("error", "text")
-    # It sets a level of its own, and tells of every connection that a restart cut.
+    importlib.import_module("keryx.cli.log").configure_logging("error", "text")
+    # psycopg sets its own level, and logs every connection that a restart cut.
     logging.getLogger("psycopg").setLevel("ERROR")
-    report: Report = asyncio.run(work(options, tell=_tell))
+    report: Report = asyncio.run(work(options, tell=_print_progress))
     return report
 
 
-def _tell(line: str) -> None:
+def _print_progress(line: str) -> None:
     print(f"keryx: {line}", file=sys.stderr, flush=True)

@@ -1,5 +1,6 @@
-"""``keryx usage``: what models were used for, by day, by model and by conversation."""
+"""``keryx usage``: the tokens and costs of models, by day, by model and by conversation."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,8 +18,15 @@ from keryx.core.values.time_zone import datetime_of, zone_of
 SESSIONS_SHOWN = 10
 
 
-async def tell_days(configuration: Configuration, *, days: int, as_json: bool) -> str:
-    """Return what the owner's conversations used in the last days, today included, as text or as JSON."""
+def print_usage(configuration: Configuration, *, days: int, as_json: bool) -> int:
+    """Print the usage of the owner's conversations in the last days, including today, and return the exit code."""
+    used, sessions = asyncio.run(_read_usage(configuration, days=days))
+    print(_as_json(used) if as_json else _as_text(used, sessions, days=days))
+    return 0
+
+
+async def _read_usage(configuration: Configuration, *, days: int) -> tuple[Usage, dict[str, Amount]]:
+    """Return the usage, and that of the most expensive sessions by title."""
     now, zone = SystemClock().now(), configuration.timezone
     until = datetime_of(now, zone_of(zone))
     since = until.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
@@ -26,17 +34,14 @@ async def tell_days(configuration: Configuration, *, days: int, as_json: bool) -
     async with keryx.open(configuration.database) as kx:
         used = await kx.usage(since=since, until=datetime_of(now + DAY, zone_of(zone)), zone=zone)
         spent = {each: amount for each, amount in used.sessions.items() if amount.has_tokens}
-        dearest = sorted(spent, key=lambda each: (-spent[each].cost_micros, -spent[each].input_tokens, each))
-        shown = dearest[:SESSIONS_SHOWN]
-        names = {each: (await kx.get_session(each)).title or each for each in shown}
-    return (
-        _as_json(used) if as_json else _as_text(used, {names[each]: spent[each] for each in shown}, days=days)
-    )
+        by_cost = sorted(spent, key=lambda each: (-spent[each].cost_micros, -spent[each].input_tokens, each))
+        shown = by_cost[:SESSIONS_SHOWN]
+        return used, {(await kx.get_session(each)).title or each: spent[each] for each in shown}
 
 
 def _as_text(used: Usage, sessions: Mapping[str, Amount], *, days: int) -> str:
     if not used.total.has_tokens:
-        return f"No model was asked in the last {days} days."
+        return f"No model was used in the last {days} days."
     parts = {
         "By day": {str(day): amount for day, amount in sorted(used.days.items())},
         "By model": {model or UNKNOWN_MODEL: amount for model, amount in used.models.items()},
@@ -52,15 +57,15 @@ def _as_text(used: Usage, sessions: Mapping[str, Amount], *, days: int) -> str:
 
 
 def _as_json(used: Usage) -> str:
-    def told(amounts: Mapping[Any, Amount]) -> dict[str, dict[str, int]]:
+    def record_of(amounts: Mapping[Any, Amount]) -> dict[str, dict[str, int]]:
         return {"" if key is None else str(key): asdict(amount) for key, amount in amounts.items()}
 
     record = {
         "estimated": True,
         "prices": {"list": LIST_NAME, "date": str(LIST_DATE)},
         "total": asdict(used.total),
-        "days": told(used.days),
-        "models": told(used.models),
-        "sessions": told(used.sessions),
+        "days": record_of(used.days),
+        "models": record_of(used.models),
+        "sessions": record_of(used.sessions),
     }
     return json.dumps(record, indent=1)

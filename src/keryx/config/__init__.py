@@ -1,6 +1,6 @@
-"""Frozen settings. Each has a default that is right for one person on a laptop.
+"""Frozen settings, with defaults for one person on a laptop.
 
-No I/O: ``config_load`` reads files and the environment and makes these.
+No I/O: ``config_load`` reads files and the environment and creates the settings.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from keryx.config.setting import PREFIX, Setting
-from keryx.config.values import Values
+from keryx.config.setting import PREFIX, Setting, Values
 from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.core.conversations.rules.session_settings import Personality
 from keryx.core.conversations.rules.source import Source
@@ -30,7 +29,7 @@ WELCOME = "Hello! I keep our conversation, on every platform. /help shows what I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusySettings:
-    """What a message does that arrives while a turn runs: per chat, per platform, else everywhere."""
+    """The busy mode for messages that arrive while a turn runs: of a chat, a platform, or all others."""
 
     default: BusyMode = "queue"
     by_platform: Mapping[str, BusyMode] = field(default_factory=lambda: MappingProxyType({}))
@@ -44,64 +43,64 @@ class BusySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """Who answers where a conversation chose nobody, as people are told."""
+    """The names of the agents that answer in conversations without a model of their own."""
 
     default: str = "the configured model"
     by_platform: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     takes_models: bool = True
-    """Whether a conversation can choose a model; a program that answers has its own."""
+    """Whether a conversation can choose a model. A program that answers as agent has its own models."""
 
     def on(self, platform: str) -> str:
-        """Return who answers on a platform."""
+        """Return the name of the agent on a platform."""
         return self.by_platform.get(platform, self.default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything the session layer decides by."""
+    """The settings of the session layer."""
 
     profile: str = "main"
     scope: ScopeSettings = field(default_factory=ScopeSettings)
     reset: ResetPolicies = field(default_factory=ResetPolicies)
     busy: BusySettings = field(default_factory=BusySettings)
     first_accounts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The first bot of each platform, whose keys carry no account."""
+    """The first bot of each platform. Its session keys do not contain the account."""
     platforms: frozenset[str] | None = None
-    """The installed platforms, which are all that people may name; None where any name will do."""
+    """The installed platforms, which are the valid names of platforms; None if any name is valid."""
     pairing_platforms: frozenset[str] = frozenset()
-    """Where strangers may ask to be let in."""
+    """The platforms on which strangers may ask for access."""
     welcome: str | None = WELCOME
     personalities: Mapping[str, Personality] = field(default_factory=lambda: MappingProxyType({}))
-    """What ``/personality`` may choose from, by name."""
+    """The choices of ``/personality``, by name."""
     toolsets: ToolsetSettings = field(default_factory=ToolsetSettings)
-    """Which tools the agent is given, by role and platform."""
+    """The tools of the agent, by role and platform."""
     id_salt: str | None = field(default=None, repr=False)
-    """With it, the agent is told stand-ins for the ids of users; ``prompt.hash_user_ids`` decides."""
+    """The salt with which the ids of users are hashed in prompts; None if prompts contain the ids themselves."""
     answering: Answering = field(default_factory=Answering)
-    """Known once everything is put together."""
+    """Set when the system is built."""
     titles: bool = False
-    """Whether models are asked for titles; ``models.titles`` decides, and a program that asks for none has none."""
+    """Whether models are asked for titles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """What the agent is not told about who speaks."""
+    """Whether and how the ids of users are hashed in prompts."""
 
     hash_user_ids: bool = False
     id_salt: str | None = field(default=None, repr=False)
-    """Where none was given, the profile keeps its own."""
+    """None if the profile's own salt is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """What is logged, and in which shape."""
+    """The level and format of the log."""
 
     level: LogLevel = "info"
     format: LogFormat = "text"
 
 
 class Explained(NamedTuple):
-    """One setting as people see it: a secret's value is only whether it is set."""
+    """A setting as people see it: for a secret, ``value`` says only whether it is set."""
 
     name: str
     value: str
@@ -110,82 +109,71 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything one profile runs with, read once at the start."""
+    """The configuration of one profile, read once at the start."""
 
     settings: Settings
     config_dir: Path
     data_dir: Path
     user_file: Path
-    """The owner's file, whether it is there or not."""
+    """The owner's file, which may not exist."""
     project_file: Path | None
     database: str = field(repr=False)
-    """A path or an address; it may hold a password."""
+    """A path or an address, which may contain a password."""
     timezone: str
     workspace: Path | None
-    """Where conversations work that name no folder; None for where Keryx was started."""
+    """The workspace of conversations without their own; None for the folder in which Keryx started."""
     prompt: PromptSettings
     turns_max: int
     log: LogSettings
     values: Values
-    """Of every setting, those of plug-ins included."""
+    """The values of all settings, including those of plug-ins."""
     environ: Mapping[str, str] = field(repr=False)
     """The environment of the process."""
     variables: Mapping[str, str] = field(repr=False)
-    """Every variable that is set, in the environment or the profile's ``.env``."""
+    """All variables of the environment and of the profile's ``.env``."""
     rows: tuple[Explained, ...] = field(repr=False)
+    """Every setting with its value and origin, in the order of the reference."""
     plugins: "Plugins"
 
     @property
     def secrets_file(self) -> Path:
-        """The owner's secrets, whether the file is there or not."""
+        """The file of the owner's secrets, which may not exist."""
         return self.config_dir / ".env"
 
     @property
     def profile(self) -> str:
-        """The isolated identity all of this belongs to."""
+        """The name of the profile."""
         return self.settings.profile
 
     @property
     def output_dir(self) -> Path:
-        """Where output routed to ``local`` is kept."""
+        """The folder for output that is routed to ``local``."""
         return self.data_dir / "output"
 
     @property
     def foreign_variables(self) -> Mapping[str, str]:
-        """The variables that are none of Keryx's own."""
+        """The variables that are not Keryx's own."""
         return MappingProxyType({k: v for k, v in self.variables.items() if not k.startswith(PREFIX)})
-
-    def explain(self) -> tuple[Explained, ...]:
-        """Return every setting with its value and where that came from, in the order of the reference."""
-        return self.rows
-
-    def origin_of(self, name: str) -> str:
-        """Return where a setting's value came from: a file and its line, a variable, or the default."""
-        return next(row.origin for row in self.rows if row.name == name)
-
-
-def _agree(_: Configuration) -> None:
-    """Find nothing wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What every kind of plug-in brings to the configuration."""
+    """The part of a plug-in that all kinds share."""
 
     settings: tuple[Setting[Any], ...] = ()
     """Its rows of the table of settings."""
-    check: Callable[[Configuration], object] = _agree
-    """Raises ``InvalidValue`` with every problem, a line each, where its settings do not fit together."""
+    check: Callable[[Configuration], object] = lambda _: None
+    """Raises ``InvalidValue`` with every problem, one per line, if its settings do not fit together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """The plug-ins a configuration uses, by their names."""
+    """The plug-ins that a configuration uses, by name."""
 
     platforms: Mapping[str, Plugin]
     agents: Mapping[str, Plugin]
-    """The default agent, and the one that answers."""
+    """The default agent, and the agent that answers."""
     agent: str
-    """The one that answers."""
+    """The agent that answers."""
     tools: Mapping[str, Plugin]
     backend: Plugin

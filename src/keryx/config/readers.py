@@ -1,7 +1,7 @@
-"""From what was written to a value: the same for a file, a variable and ``keryx config set``.
+"""Read the value of a setting, in the same way from a file, a variable and ``keryx config set``.
 
-Whatever the source, a value arrives as text, as a list of texts, or as None for YAML's null; a reader returns the value
-or raises ``InvalidValue`` with a sentence that says what to write. It never repeats what could hold a secret.
+A raw value is a text, a list of texts, or None for YAML's null. A reader returns the value or raises ``InvalidValue``
+with a message that says what to write. The message never repeats a text that could contain a secret.
 """
 
 import re
@@ -22,27 +22,27 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""Characters that no text of a setting holds."""
+"""Characters that no setting may contain."""
 
 
 def text(raw: Raw) -> str:
-    """Read any text that says something."""
+    """Read any text that is not empty."""
     if isinstance(raw, tuple):
-        raise InvalidValue("a list is given; write one text")
+        raise InvalidValue("this is a list; write one text")
     if raw is None or not raw.strip():
-        raise InvalidValue("the value is empty; write one, or remove the line")
+        raise InvalidValue("the value is empty; write a value, or remove the line")
     if CONTROL.search(raw):
-        raise InvalidValue("the text holds control characters; write it without them")
+        raise InvalidValue("the text contains control characters; remove them")
     return raw
 
 
 def checked(check: Callable[[str], T]) -> Reader[T]:
-    """Read a text that ``check`` takes."""
+    """Read a text that ``check`` accepts."""
     return lambda raw: check(text(raw))
 
 
 def optional(reader: Reader[T]) -> Reader[T | None]:
-    """Read what ``reader`` reads, or the word ``none``, or nothing, as None."""
+    """Read the word ``none`` and an empty value as None, and other values with ``reader``."""
 
     def read(raw: Raw) -> T | None:
         return None if raw is None or raw == NONE else reader(raw)
@@ -68,7 +68,7 @@ def whole(low: int, high: int) -> Reader[int]:
     def read(raw: Raw) -> int:
         given = text(raw)
         if not _NUMBER.fullmatch(given) or not low <= int(given) <= high:
-            raise InvalidValue(f"{given!r} does not fit; write a whole number from {low} to {high}")
+            raise InvalidValue(f"{given!r} is not valid; write a whole number from {low} to {high}")
         return int(given)
 
     return read
@@ -78,7 +78,7 @@ def flag(raw: Raw) -> bool:
     """Read yes or no."""
     given = text(raw).lower()
     if given not in _TRUE | _FALSE:
-        raise InvalidValue(f"{given!r} is neither; write true or false")
+        raise InvalidValue(f"{given!r} is not valid; write true or false")
     return given in _TRUE
 
 
@@ -90,7 +90,7 @@ def zone(raw: Raw) -> str:
 
 
 def items(raw: Raw) -> list[str]:
-    """Return the items of a list; a text is split at its commas, and `none` is none."""
+    """Return the items of a list; a text is split at its commas, and `none` is an empty list."""
     if raw is None or raw == NONE:
         return []
     given = raw if isinstance(raw, tuple) else raw.split(",")
@@ -98,12 +98,12 @@ def items(raw: Raw) -> list[str]:
 
 
 def list_of(check: Callable[[str], T]) -> Reader[tuple[T, ...]]:
-    """Read a list of items that ``check`` takes, each once."""
+    """Read a list of items that ``check`` accepts, without repetitions."""
     return lambda raw: tuple(dict.fromkeys(map(check, items(raw))))
 
 
 def command_line(raw: Raw) -> tuple[str, ...]:
-    """Read a program and its arguments: a list, or a text that is split as a shell would; `none` is none."""
+    """Read a program and its arguments: a list, or a text that is split as in a shell; `none` is empty."""
     if not raw or raw == NONE:
         return ()
     try:
@@ -111,12 +111,12 @@ def command_line(raw: Raw) -> tuple[str, ...]:
     except ValueError as error:
         raise InvalidValue("a quote is not closed; close it, or write a list") from error
     if not words or not words[0].strip():
-        raise InvalidValue("no program is named; write the program, then its arguments")
+        raise InvalidValue("the program is missing; write the program, then its arguments")
     return words
 
 
 def pairs(raw: Raw) -> tuple[str, ...]:
-    """Read names with values; `none` is none. What stands in a value is not repeated: it may be a secret."""
+    """Read names with values; `none` is empty. A message does not repeat a value: it may be a secret."""
     if raw is None or raw == NONE:
         return ()
     given = raw if isinstance(raw, tuple) else (raw,)
@@ -124,12 +124,12 @@ def pairs(raw: Raw) -> tuple[str, ...]:
         if not each.partition("=")[0].strip() or "=" not in each:
             raise InvalidValue(f"entry {number} has no name; write NAME: value, or NAME=value in a list")
         if CONTROL.search(each) or "\n" in each:
-            raise InvalidValue(f"entry {number} holds control characters; write it without them")
+            raise InvalidValue(f"entry {number} contains control characters; remove them")
     return given
 
 
 def pairs_of(reader: Reader[object]) -> Reader[tuple[str, ...]]:
-    """Read names with values that ``reader`` takes."""
+    """Read names with values that ``reader`` accepts."""
 
     def read(raw: Raw) -> tuple[str, ...]:
         given = pairs(raw)
@@ -141,14 +141,14 @@ def pairs_of(reader: Reader[object]) -> Reader[tuple[str, ...]]:
 
 
 def web_address(raw: Raw) -> str:
-    """Read an address that can be posted to."""
+    """Read an HTTP address without user and password."""
     given = text(raw)
     try:
         url = urlsplit(given)
         plain = url.scheme in ("http", "https") and url.hostname and not url.username and not url.password
-        _ = url.port  # Raises for one that is no number.
+        _ = url.port  # raises if the port is not a number
     except ValueError:
         plain = False
     if not plain:
-        raise InvalidValue("this cannot be posted to; write http(s)://host/path, without user and password")
+        raise InvalidValue("this is not a web address; write http(s)://host/path, without user and password")
     return given

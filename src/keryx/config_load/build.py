@@ -1,4 +1,4 @@
-"""From the values that count to the configuration, and to the rows that explain it."""
+"""Build the configuration, and the rows that explain it, from the values of all sources."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Any
 
 from keryx.config import Configuration, Explained, LogSettings, Plugin, PromptSettings, Settings
 from keryx.config.readers import NONE
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.config_load import own_rows
 from keryx.config_load.folders import Folders
 from keryx.config_load.table import Table
@@ -28,9 +27,9 @@ def configuration_of(
     variables: Mapping[str, str],
     environ: Mapping[str, str],
 ) -> Configuration:
-    """Return the configuration of ``values``; raise ``InvalidValue`` with every setting that does not fit another.
+    """Return the configuration; raise ``InvalidValue`` with every problem that the plug-ins' checks find.
 
-    ``variables`` is every one that is set, in the environment or the profile's ``.env``.
+    ``variables`` are those of the environment and of the profile's ``.env``.
     """
     database = values.of(own_rows.DATABASE) or str(folders.data_dir / "keryx.db")
     workspace = values.of(own_rows.WORKSPACE)
@@ -105,8 +104,8 @@ def _shown(setting: Setting[Any], value: object) -> str:
     if value is None or value == ():
         return NONE
     if setting.holds_pairs and isinstance(value, tuple):
-        # Only the names: what a server is given may be a secret.
+        # Only the names: the values may be secrets.
         value = tuple(each.partition("=")[0] for each in value)
     if isinstance(value, bool):
         return str(value).lower()
-    return setting.shown(", ".join(value) if isinstance(value, tuple) else str(value))
+    return setting.redact(", ".join(value) if isinstance(value, tuple) else str(value))

@@ -1,4 +1,4 @@
-"""Where a profile keeps its things; nothing of one profile lies in another's folders."""
+"""Find the folders and files of a profile. Profiles share no folder."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """One profile's folders; they need not exist."""
+    """The folders of one profile, which need not exist."""
 
     profile: str
     config_dir: Path
@@ -26,17 +26,17 @@ class Folders:
 
     @property
     def user_file(self) -> Path:
-        """The owner's settings."""
+        """The file of the owner's settings."""
         return self.config_dir / "config.yaml"
 
     @property
     def secrets_file(self) -> Path:
-        """The owner's secrets."""
+        """The file of the owner's secrets."""
         return self.config_dir / ".env"
 
     @property
-    def passed_over(self) -> tuple[Path, ...]:
-        """Files that are called so and lie above the profiles' folders, where nobody reads them."""
+    def misplaced_files(self) -> tuple[Path, ...]:
+        """Files of settings in the folder above the profiles' folders, where Keryx does not read them."""
         above = self.config_dir.parent
         return tuple(
             path for file in (self.user_file, self.secrets_file) if _is_file(path := above / file.name)
@@ -44,9 +44,9 @@ class Folders:
 
 
 def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
-    """Return the folders of the profile that ``environ`` chooses.
+    """Return the folders of the profile that ``environ`` selects.
 
-    Without ``KERYX_HOME`` they are where the operating system wants them, which it says through the real environment.
+    Without ``KERYX_HOME``, platformdirs takes the usual folders of the system from the process's own environment.
     """
     profile = check_profile(environ.get(PROFILE_VARIABLE) or "main", origin=PROFILE_VARIABLE)
     home = environ.get(HOME_VARIABLE)
@@ -62,17 +62,17 @@ def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
 
 
 def check_profile(name: str, *, origin: str) -> str:
-    """Return the name of a profile; raise ``InvalidValue`` that begins with ``origin`` if no folder can have it."""
+    """Return a profile's name. If it is not valid, raise ``InvalidValue`` with a message that begins with ``origin``."""
     if not _PROFILE.fullmatch(name):
         raise InvalidValue(
-            f"{origin}: the profile {name!r} cannot be called so; use at most 32 lower-case letters, "
+            f"{origin}: the profile name {name!r} is not valid; use at most 32 lower-case letters, "
             "digits, '-' and '_', beginning with a letter or digit"
         )
     return name
 
 
 def find_project_file(cwd: Path) -> Path | None:
-    """Return the nearest project's file, from ``cwd`` upwards."""
+    """Return the nearest project file, from ``cwd`` upwards, or None."""
     candidates = (folder / PROJECT_FILE for folder in (cwd, *cwd.parents))
     return next((path for path in candidates if _is_file(path)), None)
 
@@ -80,5 +80,5 @@ def find_project_file(cwd: Path) -> Path | None:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # In a folder we may not look into.
+    except OSError:  # no permission for the folder, or a path that is too long
         return False

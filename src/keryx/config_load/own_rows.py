@@ -1,4 +1,4 @@
-"""The settings that belong to no subject and no plug-in: the profile, its store and folders, and the log."""
+"""The settings of the application itself: the profile, its store and folders, and the log."""
 
 import re
 from typing import Any, Final, get_args
@@ -15,15 +15,15 @@ _PASSWORD: Final = re.compile(r"(?<=://)([^:/?#@]*):.*(?=@)|(?<=password=)[^&]*"
 
 
 def store_address(raw: Raw) -> str:
-    """Read the path or the address of a store."""
+    """Return the path or address of a store."""
     given = text(raw)
     if "://" in given and not _STORE.match(given):
-        raise InvalidValue("this is no store; write a path, sqlite:///path or postgresql://host/name")
+        raise InvalidValue("this is not a store; write a path, sqlite:///path or postgresql://host/name")
     return given
 
 
 def without_password(address: str) -> str:
-    """Return an address of a store as it may be shown."""
+    """Return the address of a store with the password replaced by ``***``."""
     return _PASSWORD.sub(lambda match: "***" if match[1] is None else f"{match[1]}:***", address)
 
 
@@ -32,7 +32,7 @@ PROFILE = Setting(
     read=text,
     default="main",
     place="environment",
-    help="The isolated identity: its own configuration, secrets, data and output.",
+    help="The profile: an isolated identity with its own configuration, secrets, data and output.",
 )
 DATABASE: Setting[str | None] = Setting(
     name="database",
@@ -40,29 +40,29 @@ DATABASE: Setting[str | None] = Setting(
     default=None,
     place="own",
     is_path=True,
-    shown=without_password,
-    help="The store: a path, `sqlite:///path` or `postgresql://…`; else `keryx.db` in the data folder.",
+    redact=without_password,
+    help="The store: a path, `sqlite:///path` or `postgresql://…`. Default: `keryx.db` in the data folder.",
 )
 TIMEZONE = Setting(
-    name="timezone", read=zone, default=ResetPolicy().zone, help="The IANA time zone of hours and dates."
+    name="timezone", read=zone, default=ResetPolicy().zone, help="The IANA time zone for hours and dates."
 )
 WORKSPACE: Setting[str | None] = Setting(
     name="workspace",
     read=optional(text),
     default=None,
     is_path=True,
-    help="The folder that tools work in where a conversation names none; else where Keryx was started.",
+    help="The folder that tools use in a conversation without its own. Default: the folder in which Keryx started.",
 )
 LOG_LEVEL: Setting[LogLevel] = Setting(
     name="log.level",
     read=one_of(get_args(LogLevel)),
     default=_LOG.level,
-    help="The least that is logged: `debug`, `info`, `warning` or `error`.",
+    help="The lowest level that is logged: `debug`, `info`, `warning` or `error`.",
 )
 LOG_FORMAT: Setting[LogFormat] = Setting(
     name="log.format",
     read=one_of(get_args(LogFormat)),
     default=_LOG.format,
-    help="`text` for people or `json`, an object a line, for programs.",
+    help="`text` for people, or `json`, one object per line, for programs.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (PROFILE, DATABASE, TIMEZONE, WORKSPACE, LOG_LEVEL, LOG_FORMAT)

@@ -1,7 +1,7 @@
-"""Loads plug-ins: of each kind those that Keryx always uses, and any other once it is configured.
+"""Load the plug-ins that Keryx always uses, and the others that are configured.
 
 A plug-in is configured by a setting in its section of the table: ``platforms.<name>``, ``agent.<name>``,
-``tools.<name>`` or ``backends.<name>``. Nothing of a plug-in is imported before.
+``tools.<name>`` or ``backends.<name>``. A plug-in that is not configured is not imported.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from keryx.agents.plugin import AgentPlugin
 from keryx.backends.plugin import BackendPlugin
 from keryx.config import DEFAULT_AGENT, DEFAULT_BACKEND, Plugin, Plugins
-from keryx.config.values import Found, Values
+from keryx.config.setting import Found, Values
 from keryx.config_load.entry_points import OWN, EntryPoints
 from keryx.errors import InvalidValue
 from keryx.platforms.plugin import PlatformPlugin
@@ -19,27 +19,21 @@ from keryx.tools.plugin import ToolPlugin
 
 Section = Literal["agent", "tools", "backends", "platforms"]
 SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
-"""The parts of the table in which plug-ins have their settings, in the order of the reference."""
-_GROUPS: Final[Mapping[Section, str]] = {
-    "agent": "keryx.agents",
-    "tools": "keryx.tools",
-    "backends": "keryx.backends",
-    "platforms": "keryx.platforms",
+"""The parts of the table with the settings of plug-ins, in the order of the reference."""
+_KINDS: Final[Mapping[Section, tuple[str, type[Plugin]]]] = {
+    "agent": ("keryx.agents", AgentPlugin),
+    "tools": ("keryx.tools", ToolPlugin),
+    "backends": ("keryx.backends", BackendPlugin),
+    "platforms": ("keryx.platforms", PlatformPlugin),
 }
-_KINDS: Final[Mapping[Section, type[Plugin]]] = {
-    "agent": AgentPlugin,
-    "tools": ToolPlugin,
-    "backends": BackendPlugin,
-    "platforms": PlatformPlugin,
-}
+"""The group of entry points and the type of each kind of plug-in."""
 
 
 class InstalledPlugins:
-    """The plug-ins that are installed, and those of them that were loaded."""
+    """The installed plug-ins."""
 
     def __init__(self, entry_points: EntryPoints) -> None:
-        self._entries = {section: entry_points.get(group, {}) for section, group in _GROUPS.items()}
-        self.loaded: dict[tuple[Section, str], Plugin] = {}
+        self._entries = {section: entry_points.get(group, {}) for section, (group, _) in _KINDS.items()}
         if DEFAULT_AGENT not in self._entries["agent"]:
             raise InvalidValue("Keryx's own plug-ins are not installed; install the package keryx again")
 
@@ -56,16 +50,9 @@ class InstalledPlugins:
             ("backends", DEFAULT_BACKEND),
         ]
 
-    def load(self, section: Section, name: str) -> Plugin:
-        """Return a plug-in, imported now at the latest; raise ``InvalidValue`` if it cannot be used."""
-        plugin = self.loaded.get((section, name))
-        if plugin is None:
-            plugin = self.loaded[section, name] = self._import(section, name)
-        return plugin
-
     def used(self, values: Values) -> Plugins:
-        """Return the plug-ins that are always used or configured, which were loaded before."""
-        of_tools = {name for section, name in self.always_used() if section == "tools"}
+        """Return the plug-ins that are always used or configured."""
+        own_tools = {name for section, name in self.always_used() if section == "tools"}
         agent = self._only("agent", values, otherwise=DEFAULT_AGENT)
         backend = self._only("backends", values, otherwise=DEFAULT_BACKEND)
         return Plugins(
@@ -74,13 +61,13 @@ class InstalledPlugins:
             agent=agent,
             tools={
                 name: self.load("tools", name)
-                for name in sorted(of_tools | self._configured("tools", values).keys())
+                for name in sorted(own_tools | self._configured("tools", values).keys())
             },
             backend=self.load("backends", backend),
         )
 
     def _configured(self, section: Section, values: Values) -> dict[str, Found]:
-        """Return the plug-ins with a setting of their own that has a value, with the last one of these."""
+        """Return the plug-ins with a setting that has a value, each with the last one of these settings."""
         return {
             name: found
             for name in self.names(section)
@@ -93,17 +80,17 @@ class InstalledPlugins:
         if len(configured) > 1:
             first, second = list(configured)[:2]
             raise InvalidValue(
-                f"{configured[second].origin}: {section}.{second}: {section}.{first} is set too; keep one of them"
+                f"{configured[second].origin}: {section}.{second}: {section}.{first} is also set; keep one of them"
             )
         return next(iter(configured), otherwise)
 
-    def _import(self, section: Section, name: str) -> Plugin:
+    def load(self, section: Section, name: str) -> Plugin:
+        """Import a plug-in and return it; raise ``InvalidValue`` if it cannot be used."""
         entry, *others = self._entries[section][name]
         full_name = f"{section}.{name}"
         if others:
-            raise InvalidValue(
-                f"{full_name}: the packages {entry.package} and {others[0].package} both bring this plug-in; remove one"
-            )
+            packages = f"{entry.package} and {others[0].package}"
+            raise InvalidValue(f"{full_name}: the packages {packages} provide the same plug-in; remove one")
         try:
             plugin = getattr(importlib.import_module(entry.module), entry.attribute)
         except Exception as error:
@@ -111,21 +98,17 @@ class InstalledPlugins:
             raise InvalidValue(
                 f"{full_name}: the plug-in of the package {entry.package} cannot be loaded: {reason}"
             ) from error
-        if not isinstance(plugin, _KINDS[section]):
+        _, kind = _KINDS[section]
+        if not isinstance(plugin, kind):
             raise InvalidValue(
                 f"{full_name}: the package {entry.package} is made for another version of Keryx: "
-                f"{entry.module}:{entry.attribute} is no {_KINDS[section].__name__}"
+                f"{entry.module}:{entry.attribute} is not a {kind.__name__}"
             )
-        if section == "platforms":
-            _check_names(full_name, plugin)
+        for setting in plugin.settings if section == "platforms" else ():
+            if not setting.name.startswith(f"{full_name}."):
+                raise InvalidValue(f"{full_name}: its setting {setting.name} must be named {full_name}.…")
         return plugin
 
 
 def _is_set(value: object) -> bool:
     return value is not None and value is not False and value != ()
-
-
-def _check_names(full_name: str, plugin: Plugin) -> None:
-    for setting in plugin.settings:
-        if not setting.name.startswith(f"{full_name}."):
-            raise InvalidValue(f"{full_name}: its setting {setting.name} must be called {full_name}.…")

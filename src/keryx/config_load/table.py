@@ -1,7 +1,7 @@
-"""The one table of settings: collects the rows of the subjects and of the plug-ins, and finds a row by its name.
+"""The one table of settings: collect the rows of the subjects and of the plug-ins, and find a row by its name.
 
-A part of a name in angle brackets is chosen by the owner. ``docs/reference/config.md`` follows this table; a test
-compares them. A plug-in's rows are there from the moment somebody names its section.
+The owner chooses the part of a name in angle brackets. A test compares the table with ``docs/reference/config.md``. A
+plug-in's rows are added when a source or a command first names its section.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,18 +27,16 @@ Tree: TypeAlias = "dict[str, Tree | Setting[Any]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSetting:
-    """A setting as somebody named it: the row, the keys in a file, and the owner's choice among them."""
+    """A setting by its name in a source: the row, and the keys in a file with the owner's choice among them."""
 
     setting: Setting[Any]
     keys: tuple[str, ...]
 
     @property
     def chosen(self) -> str | None:
-        """The part the owner chose, if the name has one."""
-        places = (
-            key for key, part in zip(self.keys, self.setting.parts, strict=True) if part.startswith("<")
-        )
-        return next(places, None)
+        """The part that the owner chose, if the name has one."""
+        pairs = zip(self.keys, self.setting.parts, strict=True)
+        return next((key for key, part in pairs if part.startswith("<")), None)
 
     @property
     def name(self) -> str:
@@ -47,12 +45,12 @@ class NamedSetting:
 
 
 class Table:
-    """The rows that are known so far."""
+    """The rows of the subjects and of the plug-ins that are loaded so far."""
 
     def __init__(self, plugins: InstalledPlugins) -> None:
         self.plugins = plugins
         self.tree: Tree = {}
-        """The rows by the keys of a file, level by level."""
+        """The rows by the keys in a file, level by level."""
         self._variables: dict[str, Setting[Any]] = {}
         self._loaded: dict[tuple[Section, str], tuple[Setting[Any], ...]] = {}
         self._add(_ROWS)
@@ -77,7 +75,7 @@ class Table:
             self._loaded[section, name] = rows
 
     def load_all(self) -> list[Explained]:
-        """Add the rows of every plug-in; return a row for each that cannot be used."""
+        """Add the rows of every plug-in; return a row with the reason for each plug-in that cannot be used."""
         broken: list[Explained] = []
         for section in SECTIONS:
             for name in self.plugins.names(section):
@@ -88,7 +86,7 @@ class Table:
         return broken
 
     def enter(self, above: tuple[str, ...], names: Iterable[str]) -> None:
-        """Load the plug-ins whose settings may be among ``names`` below ``above``; raise ``InvalidValue`` as above."""
+        """Load the plug-ins whose settings may be among ``names`` below ``above``, or raise ``InvalidValue``."""
         section = next((each for each in SECTIONS if above == (each,)), None)
         if section is None:
             return
@@ -97,27 +95,27 @@ class Table:
             if name in known:
                 self.load(section, name)
         if section != "platforms" and any(name not in self._level(section) for name in names):
-            # Settings such as agent.format bear no plug-in's name: whose they are, only the plug-ins know.
+            # A setting such as agent.format does not contain the name of its plug-in, so load all of them.
             for name in known:
-                with suppress(InvalidValue):  # nobody named this one
+                with suppress(InvalidValue):  # this plug-in was not named
                     self.load(section, name)
 
     def for_variable(self, variable: str) -> Setting[Any] | None:
-        """Return the row that a variable sets, or None; raise ``InvalidValue`` for what only a platform could set."""
+        """Return the row that a variable sets, or None; raise ``InvalidValue`` for an unknown setting of a platform."""
         for section in SECTIONS:
             if variable not in self._variables and variable.startswith(f"{variable_of(section)}_"):
-                of_names = {name: variable_of(f"{section}.{name}") for name in self.plugins.names(section)}
-                called = [name for name, begin in of_names.items() if f"{variable}_".startswith(f"{begin}_")]
-                self.enter((section,), called or ("",))
+                prefixes = {name: variable_of(f"{section}.{name}") for name in self.plugins.names(section)}
+                named = [name for name, prefix in prefixes.items() if f"{variable}_".startswith(f"{prefix}_")]
+                self.enter((section,), named or ("",))
         found = self._variables.get(variable)
         if found is None:
             self._refuse_variable(variable)
         return found
 
     def named(self, name: str) -> NamedSetting:
-        """Return the setting called ``name``, or raise ``InvalidValue`` with the nearest one.
+        """Return the setting with this name, or raise ``InvalidValue`` with the nearest name.
 
-        The owner's part may hold dots itself, as ids of chats do: it reaches as far as the rest of the row allows.
+        The owner's part may contain dots, as ids of chats do. It extends as far as the rest of the row's name allows.
         """
         first, *rest = name.split(".")
         self.enter((first,), rest[:1])
@@ -133,19 +131,19 @@ class Table:
                 return NamedSetting(setting=setting, keys=keys)
         below = [setting.name for setting in rows if setting.name.startswith(f"{name}.")]
         if below:
-            raise InvalidValue(f"{name} is not one setting but several: {', '.join(below)}")
+            raise InvalidValue(f"{name} is a group of settings: {', '.join(below)}")
         raise InvalidValue(f"there is no setting {name!r}; {self._hint(tuple(name.split('.')), {})}")
 
     def unknown_key(self, path: tuple[str, ...], here: Tree) -> str:
-        """Say that nothing is called so, with what was probably meant; ``here`` is what may stand at that level."""
+        """Return the message for an unknown key, with the setting that was probably meant at the level ``here``."""
         return f"there is no setting {'.'.join(path)!r}; {self._hint(path, here)}"
 
     def nearest_variable(self, variable: str) -> str | None:
-        """Return the variable of ours that is nearly called so."""
+        """Return the setting's variable with the most similar name, or None."""
         return next(iter(get_close_matches(variable, self._variables, n=1, cutoff=0.85)), None)
 
     def chosen_family(self, variable: str) -> Setting[Any] | None:
-        """Return the row whose chosen part somebody tried to spell in a variable."""
+        """Return the row with a chosen part that the variable seems to set: no variable can set such a row."""
         for setting in self.rows:
             before, bracket, _ = setting.name.partition("<")
             if bracket and variable.startswith(variable_of(before)):
@@ -157,7 +155,7 @@ class Table:
             *above, leaf = setting.parts
             here = self._level(*above)
             if leaf in here:
-                raise InvalidValue(f"two plug-ins bring the setting {setting.name}; remove one of them")
+                raise InvalidValue(f"two plug-ins provide the setting {setting.name}; remove one of them")
             here[leaf] = setting
             if setting.variable:
                 self._variables[setting.variable] = setting
@@ -171,7 +169,7 @@ class Table:
         return here
 
     def _refuse_variable(self, variable: str) -> None:
-        """Raise ``InvalidValue`` for no setting of a platform, and for one without the section of platforms."""
+        """Raise ``InvalidValue`` for an unknown setting of a platform, and for one without the section's name."""
         if variable.startswith(variable_of("platforms.")):
             near = self.nearest_variable(variable)
             hint = (
@@ -196,10 +194,10 @@ class Table:
             return f"write {leaf} on a line of its own, indented under {above}"
         near = get_close_matches(path[-1].lower(), here, n=1)
         meant = ".".join((*path[:-1], near[0])) if near else next(self._meant(name), None)
-        return f"did you mean {meant}?" if meant else f"here may stand {', '.join(here or self.tree)}"
+        return f"did you mean {meant}?" if meant else f"the settings here are {', '.join(here or self.tree)}"
 
     def _meant(self, name: str) -> Iterator[str]:
-        """Yield what a name at the wrong place could stand for, best first."""
+        """Yield the settings that a name at the wrong level could mean, best first."""
         names = [setting.name for setting in self.rows]
         leaf = name.rpartition(".")[2]
         yield from get_close_matches(name, names, n=1, cutoff=0.75)

@@ -1,40 +1,40 @@
 """Settings as variables: of the environment, and of the profile's ``.env``.
 
-An empty variable counts as none. Variables that begin like ours and mean something else are left alone (Kubernetes sets
-``KERYX_SERVICE_HOST`` for a service of that name); what is nearly one of ours is taken for a slip.
+An empty variable counts as not set. An environment variable that begins with ``KERYX_`` and is no setting is ignored
+(Kubernetes sets ``KERYX_SERVICE_HOST`` for a service of that name), unless its name is similar to that of a setting.
 """
 
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from keryx.config.setting import HOME_VARIABLE, PREFIX
-from keryx.config_load.sources import Given
+from keryx.config_load.files import read_text
+from keryx.config_load.folders import Folders
+from keryx.config_load.sources import RawValue
 from keryx.config_load.table import NamedSetting, Table
 from keryx.errors import InvalidValue
 
 OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
-"""Ours too, and no settings: the second is what a process we start is told."""
+"""Variables of Keryx that are no settings. The second tells a process that Keryx started its session."""
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
 
-def given_by_environment(table: Table, environ: Mapping[str, str], user_file: Path) -> Iterator[Given | str]:
-    """Yield what the environment sets."""
+def read_environment(table: Table, environ: Mapping[str, str], folders: Folders) -> Iterator[RawValue | str]:
+    """Yield the settings of the environment, and every problem with them."""
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         if environ[variable] and variable not in OTHERS:
-            yield from _given(table, variable, environ[variable], origin=variable, user_file=user_file)
+            yield from _read_variable(table, variable, environ[variable], origin=variable, folders=folders)
 
 
-def given_by_secrets(table: Table, path: Path, user_file: Path) -> Iterator[Given | str]:
-    """Yield what the ``.env`` sets; variables that are not ours are for others, and left alone."""
+def read_secrets(table: Table, folders: Folders) -> Iterator[RawValue | str]:
+    """Yield the settings of the ``.env``, and every problem with them; ignore variables of other programs."""
+    path = folders.secrets_file
     try:
-        text = _read_private(path)
+        text = read_text(path, private=True) or ""
     except InvalidValue as error:
         yield str(error)
         return
@@ -44,56 +44,38 @@ def given_by_secrets(table: Table, path: Path, user_file: Path) -> Iterator[Give
         origin = f"{path}:{number}"
         match = _LINE.fullmatch(line)
         if match is None:
-            # What stands there may be a secret: it is not repeated.
-            yield f"{origin}: this is no variable; write NAME=value"
+            # Do not repeat the line: it may contain a secret.
+            yield f"{origin}: this is not a variable; write NAME=value"
         elif match[1] == HOME_VARIABLE:
-            yield f"{origin}: {HOME_VARIABLE} says where this file is; set it in the environment"
+            yield f"{origin}: {HOME_VARIABLE} determines where this file is; set it in the environment"
         elif match[1].startswith(PREFIX) and _unquoted(match[2]):
-            said = list(_given(table, match[1], _unquoted(match[2]), origin=origin, user_file=user_file))
-            # In a file of ours nobody else's variable begins like ours.
-            yield from said or [f"{origin}: there is no setting {match[1]}; remove the line"]
+            found = list(_read_variable(table, match[1], _unquoted(match[2]), origin=origin, folders=folders))
+            # In Keryx's own file, every variable with Keryx's prefix must be a setting.
+            yield from found or [f"{origin}: there is no setting {match[1]}; remove the line"]
 
 
 def known_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return every variable that is set, ours and others'.
-
-    Those of the environment win over those of the ``.env``, which must have been read without a problem.
-    """
-    matches = (_LINE.fullmatch(line) for line in _read_private(path).splitlines())
+    """Return all variables of the environment and of the ``.env``, which must be readable; the environment wins."""
+    matches = (_LINE.fullmatch(line) for line in (read_text(path, private=True) or "").splitlines())
     written = {match[1]: _unquoted(match[2]) for match in matches if match is not None}
     return {name: value for name, value in {**written, **environ}.items() if value}
 
 
-def _given(table: Table, variable: str, value: str, *, origin: str, user_file: Path) -> Iterator[Given | str]:
+def _read_variable(
+    table: Table, variable: str, value: str, *, origin: str, folders: Folders
+) -> Iterator[RawValue | str]:
     try:
         setting = table.for_variable(variable)
     except InvalidValue as error:
         yield f"{origin}: {error}"
         return
     if setting is not None:
-        yield Given(named=NamedSetting(setting=setting, keys=tuple(setting.parts)), raw=value, origin=origin)
+        named = NamedSetting(setting=setting, keys=tuple(setting.parts))
+        yield RawValue(named=named, raw=value, origin=origin)
     elif family := table.chosen_family(variable):
-        yield f"{origin}: no variable can set {family.name}; write it into {user_file}"
+        yield f"{origin}: no variable can set {family.name}; write it into {folders.user_file}"
     elif near := table.nearest_variable(variable):
         yield f"{origin}: there is no setting {variable}; did you mean {near}?"
-
-
-def _read_private(path: Path) -> str:
-    """Return what a file of secrets says, nothing where there is none; refuse one that others may read."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if os.name == "posix" and mode & _OTHERS_MAY:
-                raise InvalidValue(
-                    f"{path}: others may read these secrets (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}"
-                )
-            return file.read()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise InvalidValue(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidValue(f"{path}: this is not UTF-8; save the file in that encoding") from error
 
 
 def _unquoted(text: str) -> str:

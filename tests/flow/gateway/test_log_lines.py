@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
-from keryx.cli.log_format import formatter_of
+from keryx.cli.log import formatter_of
 from keryx.config import LogFormat
 from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
 from keryx.core.conversations.rules.source import Source

@@ -16,7 +16,7 @@ from keryx.agents.model.settings import (
     provider_variables,
 )
 from keryx.config import Configuration
-from keryx.config.values import Values
+from keryx.config.setting import Values
 from keryx.values import dataclass
 
 

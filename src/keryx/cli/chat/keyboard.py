@@ -24,11 +24,11 @@ from keryx.core.values.graphemes import cut
 PROMPT: Final = "> "
 MENU_LINES: Final = 6
 USAGE_COLUMNS: Final = 36
-"""A longer usage would leave no room for the help beside it; `/help` shows it whole."""
+"""The longest usage that leaves room for the help beside it; `/help` shows a longer one in full."""
 STATUS_LINES: Final = 2
-"""The lines that the status may take at the bottom."""
+"""The most lines of the status at the bottom."""
 DRAW_SECONDS: Final = 0.1
-"""How often the text above the prompt is drawn: faster than anybody reads, and typing is not delayed."""
+"""How often the text above the prompt is drawn: faster than a person reads, without delaying the typing."""
 
 
 class CommandCompleter(Completer):
@@ -57,8 +57,8 @@ class CommandCompleter(Completer):
 class Keyboard:
     """The keyboard of a terminal. Ctrl-C calls ``interrupt``, which returns whether it stopped something.
 
-    ``above`` returns the lines to draw above the prompt, for so many columns and at most so many rows. They are part of
-    the prompt and do not scroll away: written text takes their place in the same moment.
+    ``above`` returns the lines to draw above the prompt, for a number of columns and a maximum number of rows. The
+    lines are part of the prompt and do not scroll away: written text replaces them at once.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Keyboard:
         self._above = above
         self._drawn: StyleAndTextTuples = []
         self._drawn_for: tuple[int, int] | None = None
-        """The columns and rows that the lines above were drawn for; None to draw them again."""
+        """The columns and rows for which the lines above were drawn; None to draw them again."""
         self._drawing: asyncio.TimerHandle | None = None
         self._session: PromptSession[str] = PromptSession(
             self._prompt,
@@ -90,7 +90,7 @@ class Keyboard:
         )
 
     async def read(self) -> str | None:
-        """Return the text typed until Enter, or None at Ctrl-D or if the terminal is gone."""
+        """Return the text typed until Enter, or None after Ctrl-D or if the terminal is gone."""
         try:
             return await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
         except (EOFError, OSError, termios.error):
@@ -106,7 +106,7 @@ class Keyboard:
             self._drawing = asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)
 
     def write(self, text: str) -> None:
-        """Write a text above the prompt, as soon as nothing else is drawn."""
+        """Write a text above the prompt when no other drawing is in progress."""
         self._texts.append(text)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
@@ -148,10 +148,10 @@ class Keyboard:
 
 
 class _QuietInput(Vt100Input):
-    """Keys that are not echoed into text that is written while somebody types."""
+    """An input that never echoes keys, so that they cannot mix with text written above the prompt."""
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Keep the mode: writing above the prompt needs no other."""
+        """Keep the mode without echo while text is written."""
         return nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""The turns that a terminal runs: those of its own session, one loop for each session it has been in."""
+"""Run the turns of a terminal's own session, with one turn loop for each session the terminal has shown."""
 
 import asyncio
 from typing import Final
@@ -15,7 +15,7 @@ TURN_SECONDS_MAX: Final = 86_400.0
 
 
 class OwnTurns:
-    """Begins a turn loop when a turn of the session is due, and ends it when the session is at rest."""
+    """Starts a turn loop when a turn of the session is due, and ends the loop when the session is at rest."""
 
     def __init__(self, runtime: Runtime, agent: Agent, toolbox: Toolbox) -> None:
         self._runtime = runtime
@@ -26,34 +26,34 @@ class OwnTurns:
         self._is_ending = False
 
     async def run(self, view: TerminalView) -> None:
-        """Run the turns of the view's session while there are any; turns of other sessions only finish."""
-        current, is_ours = view.session_id, not (view.has_gateway or self._is_ending)
-        if current is not None and view.is_due and is_ours and current not in self._loops:
+        """Start a loop for the view's session if a turn is due; otherwise end the loops of sessions at rest."""
+        current, may_start = view.session_id, not (view.has_gateway or self._is_ending)
+        if current is not None and view.is_due and may_start and current not in self._loops:
             loop = TurnLoop(
                 self._runtime, self._agent, self._toolbox, session_id=SessionId(current), turns_max=1
             )
             self._loops[current] = (loop, asyncio.create_task(loop.run(), name=f"keryx-turns-{current}"))
             return
         for session_id, (loop, _task) in list(self._loops.items()):
-            # Not while a turn runs or has just begun: a loop that ends no longer learns that the turn must stop.
-            if not loop.running and not await self._is_at_work(session_id):
+            # Not while a turn runs or has just begun: a loop that ends no longer notices /stop.
+            if not loop.running and not await self._is_active(session_id):
                 self._retire(session_id)
 
     async def end(self, seconds: float) -> None:
-        """Begin no more turns, let the running ones finish for so long, and hand the rest back."""
+        """Begin no more turns, wait up to ``seconds`` for the running ones, and hand the rest back."""
         self._is_ending = True
         for session_id in list(self._loops):
             self._retire(session_id)
         await asyncio.gather(*(loop.drain(seconds) for loop in list(self._retiring.values())))
         await asyncio.gather(*self._retiring, return_exceptions=True)
 
-    async def _is_at_work(self, session_id: str) -> bool:
+    async def _is_active(self, session_id: str) -> bool:
         return await self._runtime.database.read(lambda tx: is_at_work(tx, session_id))
 
     def _retire(self, session_id: str) -> None:
         """Begin no more turns of a session, and forget its loop when the last turn has ended."""
         if session_id not in self._loops:
-            return  # the person left while the session was being looked at
+            return  # the person left while the session was being read
         loop, task = self._loops.pop(session_id)
 
         async def retire() -> None:

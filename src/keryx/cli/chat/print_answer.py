@@ -1,8 +1,7 @@
-"""One question and its answer, for scripts: ``keryx --print "…"``, and standard input.
+"""Print the answer to one question, for scripts: ``keryx --print "…"``, or the question on standard input.
 
 The question has its own session in its own chat, which ends with the answer, so that no terminal shows it. Standard
-output gets the answer and nothing else; standard error gets the reason why the answer does not come yet. No module that
-draws is loaded.
+output gets only the answer; standard error gets the reason for a delay. No terminal library is loaded.
 """
 
 import asyncio
@@ -12,16 +11,13 @@ from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import Agent
-from keryx.cli.chat.streams import drop_output
-from keryx.cli.chat.worker import TerminalWorker
-from keryx.cli.signals import BY_SIGNAL, ended_by
-from keryx.cli.waiting import first_of
+from keryx.cli.chat.terminal_io import drop_output
+from keryx.cli.chat.worker import TerminalWorker, accept_line
+from keryx.cli.waiting import BY_SIGNAL, on_signals, wait_for_first
 from keryx.clock import SECOND
-from keryx.core.conversations.rules.message import TextPart, text_of
+from keryx.core.conversations.rules.message import text_of
 from keryx.core.conversations.rules.source import passing_place
-from keryx.core.people.rules.access import Refused
-from keryx.core.turns.rules.inbox import Inbound
-from keryx.core.turns.transactions.accept_message import Accepted, accept_message
+from keryx.core.turns.transactions.accept_message import Accepted
 from keryx.core.turns.transactions.cancel_item import cancel_item
 from keryx.core.turns.views.terminal import (
     ShownDelivery,
@@ -32,7 +28,7 @@ from keryx.core.turns.views.terminal import (
 )
 from keryx.core.turns.views.terminal_chat import LocalChat
 from keryx.core.turns.views.terminal_turns import find_item
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, NotAllowed
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.platforms.terminal.adapter import TerminalAdapter
 from keryx.platforms.terminal.question import ask
@@ -40,31 +36,31 @@ from keryx.tools.tool import Toolbox
 
 LOOK_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 5.0
-"""How long to wait for a stopped answer to end. After that, its process ends it alone."""
-WAITS: Final = 3
-"""The exit code if a person must allow something first."""
-NOT_ANSWERED: Final = {"failed": "That failed: {}", "cancelled": "It was stopped: {}"}
+"""How long to wait for a stopped answer to end. After that, the process that runs the turn ends it alone."""
+NEEDS_PERSON: Final = 3
+"""The exit code if a person must answer a question first."""
+NOT_ANSWERED: Final = {"failed": "The turn failed: {}", "cancelled": "The turn was stopped: {}"}
 
 
 async def print_answer(
     runtime: Runtime, agent: Agent, toolbox: Toolbox, text: str, *, resume: str | None = None
 ) -> int:
-    """Print the answer to ``text`` and return 0, or print the reason to standard error and return 1 or ``WAITS``.
+    """Print the answer to ``text`` and return 0, or print why there is none and return 1 or ``NEEDS_PERSON``.
 
-    Configured parts that do not work are named on standard error, too. SIGINT and SIGTERM stop the answer; then the
-    exit code is the one that a shell expects.
+    Configured parts that do not work are named on standard error, too. SIGINT and SIGTERM stop the answer; the exit
+    code is then the usual one for the signal.
     """
-    # A title would delay the exit.
+    # Asking for a title would delay the exit.
     runtime = replace(runtime, settings=replace(runtime.settings, titles=False))
     question = _Question(
         runtime, LocalChat(source=passing_place(runtime.ids.token()), settings=runtime.settings)
     )
-    adapter = TerminalAdapter(question.chat.source.account, shown=_at_once)
-    with ended_by(question.stop, signal.SIGINT, signal.SIGTERM):
+    adapter = TerminalAdapter(question.chat.source.account, shown=_shown_at_once)
+    with on_signals(question.stop, signal.SIGINT, signal.SIGTERM):
         async with TerminalWorker(runtime, agent, toolbox, chat=question.chat, adapter=adapter) as worker:
             try:
                 answer = await question.ask(worker, text, resume=resume)
-            except (InvalidValue, _NoAnswer) as reason:
+            except (InvalidValue, NotAllowed, _NoAnswer) as reason:
                 print(f"keryx: {reason}", file=sys.stderr)
                 return reason.code if isinstance(reason, _NoAnswer) else 1
             finally:
@@ -84,14 +80,14 @@ def _print(answer: str) -> int:
 
 
 class _NoAnswer(Exception):
-    """There is no answer, for a reason that people can read; ``code`` is the exit code."""
+    """Raised with a reason for people when there is no answer; ``code`` is the exit code."""
 
     def __init__(self, reason: str, *, code: int = 1) -> None:
         super().__init__(reason)
         self.code = code
 
 
-async def _at_once(_key: str) -> bool:
+async def _shown_at_once(_key: str) -> bool:
     return True
 
 
@@ -118,34 +114,22 @@ class _Question:
             if resume is not None:
                 await self._resume(resume)
             accepted = await self._accept(text)
-            if accepted.declined is not None:
-                raise _NoAnswer(accepted.declined)
-            # The turn that a command begins is its answer.
+            # For a command that begins a turn, the answer is that of the turn.
             return await self._answer(worker, accepted.queued or accepted.inbox_id)
         finally:
             await self._finish(worker)
 
     async def _resume(self, name: str) -> None:
-        accepted = await self._accept(f"/resume {name}")
-        if accepted.declined is not None:
-            raise _NoAnswer(accepted.declined)
+        await self._accept(f"/resume {name}")
         chat, cursor = self.chat, self._cursor
         view = await self._runtime.database.read(lambda tx: show_terminal(tx, chat, cursor))
         self._cursor = replace(cursor, seen=cursor.seen | {each.id for each in view.deliveries})
 
     async def _accept(self, text: str) -> Accepted:
-        runtime, chat = self._runtime, self.chat
-        inbound = Inbound(source=chat.source, ref=runtime.ids.token(), parts=(TextPart(text=text),))
-        outcome = await runtime.insist(
-            lambda tx: accept_message(
-                tx, inbound, settings=chat.settings, ids=runtime.ids, commands=runtime.commands
-            ),
-            what="the question",
-        )
-        if isinstance(outcome, Refused):
-            raise _NoAnswer("That was not accepted: the owner of this profile is blocked.")
-        assert isinstance(outcome, Accepted), "the reference is new"
-        return outcome
+        accepted = await accept_line(self._runtime, self.chat, text, ref=self._runtime.ids.token())
+        if accepted.declined is not None:
+            raise _NoAnswer(accepted.declined)
+        return accepted
 
     async def _answer(self, worker: TerminalWorker, inbox_id: int) -> str:
         database = self._runtime.database
@@ -165,11 +149,10 @@ class _Question:
                 raise _NoAnswer(
                     f"A person must answer first.{asked}\n"
                     f"To answer and continue: keryx chat --resume {item.session_id}",
-                    code=WAITS,
+                    code=NEEDS_PERSON,
                 )
-            await first_of(
-                database.changed(since=change, timeout_seconds=LOOK_SECONDS), self._signalled.wait()
-            )
+            changed = database.changed(since=change, timeout_seconds=LOOK_SECONDS)
+            await wait_for_first(changed, self._signalled.wait())
 
     async def _stop(self, worker: TerminalWorker, inbox_id: int, code: int) -> None:
         """Stop the answer, wait until its turn has ended, and raise ``_NoAnswer``."""
@@ -208,5 +191,5 @@ class _Question:
 
 
 def _texts(deliveries: tuple[ShownDelivery, ...], *, turn_id: int | None) -> str:
-    """Return the texts of one turn, or of no turn: those are the reply to a command."""
+    """Return the texts of one turn, or, for None, the reply to a command."""
     return "\n".join(text_of(each.parts) for each in deliveries if each.turn_id == turn_id)

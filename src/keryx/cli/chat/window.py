@@ -1,18 +1,14 @@
-"""One terminal's window on a conversation: it accepts the person's lines and shows each change of the store."""
+"""The chat of one terminal: accept the person's lines, and show each change of the conversation."""
 
 import asyncio
 import signal
 from dataclasses import replace
 from typing import Final, Literal
 
-from keryx.cli.chat.input import Input
-from keryx.cli.chat.worker import TerminalWorker
-from keryx.cli.waiting import first_of
-from keryx.core.conversations.rules.message import TextPart
+from keryx.cli.chat.terminal_io import Input
+from keryx.cli.chat.worker import TerminalWorker, accept_line
+from keryx.cli.waiting import wait_for_first
 from keryx.core.conversations.rules.source import LOCAL_CLI
-from keryx.core.people.rules.access import Refused
-from keryx.core.turns.rules.inbox import Inbound
-from keryx.core.turns.transactions.accept_message import Accepted, accept_message
 from keryx.core.turns.views.terminal import (
     OpenQuestion,
     TerminalView,
@@ -23,7 +19,7 @@ from keryx.core.turns.views.terminal import (
 from keryx.core.turns.views.terminal_chat import LocalChat
 from keryx.core.turns.views.terminal_turns import find_outcome, find_title
 from keryx.core.values.turn_states import TurnId
-from keryx.errors import InvalidValue, StoreUnavailable
+from keryx.errors import InvalidValue, NotAllowed, StoreUnavailable
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.platforms.terminal.conversation_display import ConversationDisplay
 from keryx.platforms.terminal.screen import Screen
@@ -51,42 +47,33 @@ class ChatWindow:
         self._stopping: asyncio.Task[bool] | None = None
 
     async def begin(self) -> None:
-        """Read the cursor after which everything is new."""
+        """Read the cursor: everything after it is new."""
         self._cursor = await self._runtime.database.read(lambda tx: first_cursor(tx, self.chat))
         self.display.seen.update(self._cursor.seen)
 
-    async def say(self, text: str) -> bool:
-        """Accept a line, a message or a command; return whether it was accepted, and a command carried out."""
-        runtime = self._runtime
-        inbound = Inbound(source=self.chat.source, ref=runtime.ids.token(), parts=(TextPart(text=text),))
-        self.display.expect(inbound.ref)
+    async def enter(self, text: str) -> bool:
+        """Accept a message or a command. Return False if the message is refused or the command is declined."""
+        ref = self._runtime.ids.token()
+        self.display.expect(ref)
         try:
-            outcome = await runtime.insist(
-                lambda tx: accept_message(
-                    tx, inbound, settings=runtime.settings, ids=runtime.ids, commands=runtime.commands
-                ),
-                what="the terminal",
-            )
-        except InvalidValue as error:
+            accepted = await accept_line(self._runtime, self.chat, text, ref=ref)
+        except (InvalidValue, NotAllowed) as error:
             self.screen.note(str(error))
             return False
-        if isinstance(outcome, Refused):
-            self.screen.note("That was not accepted: the owner of this profile is blocked.")
-            return False
-        return isinstance(outcome, Accepted) and outcome.declined is None
+        return accepted.declined is None
 
     def interrupt(self) -> bool:
-        """Stop the running turn, if there is one; return whether there is."""
+        """Stop the running turn. Return whether a turn was running."""
         # Live text arrives before the next view of the store shows its turn.
         if self.display.turn.answer.turn_id is None and (self._view is None or self._view.turn is None):
             return False
         if self._stopping is None or self._stopping.done():
-            self._stopping = asyncio.create_task(self.say("/stop"))
+            self._stopping = asyncio.create_task(self.enter("/stop"))
         return True
 
     @property
     def question(self) -> OpenQuestion | None:
-        """The question on the screen that waits for the person's answer."""
+        """The open question that is on the screen."""
         return self.display.question(self._view)
 
     @property
@@ -95,12 +82,12 @@ class ChatWindow:
         return " Ready." if self._view is None else f" {self.display.turn.status(self._view)}"
 
     async def watch(self, worker: TerminalWorker, keyboard: Input) -> None:
-        """Show every change and let the worker act on it, until all is done after ``leave``."""
+        """Show every change and let the worker act on it, until everything is finished after ``leave``."""
         database = self._runtime.database
         while True:
             since = database.change_no
             self._woken.clear()
-            # Read before the view: a view that began before the input ended may lack the last line.
+            # Read this before the view: a view that was read before the input ended may lack the last line.
             leaving = self._leaving
             try:
                 view = await self._show_view(records=worker.records)
@@ -114,7 +101,8 @@ class ChatWindow:
             is_recorded = not (worker.records and view.unfinished)
             if is_recorded and (leaving == "now" or (leaving == "when at rest" and view.is_at_rest)):
                 return
-            await first_of(database.changed(since=since, timeout_seconds=LOOK_SECONDS), self._woken.wait())
+            changed = database.changed(since=since, timeout_seconds=LOOK_SECONDS)
+            await wait_for_first(changed, self._woken.wait())
 
     def end(self, number: signal.Signals) -> None:
         """End the chat because of a signal."""
@@ -122,7 +110,7 @@ class ChatWindow:
         self.ending.set()
 
     def leave(self, *, hurried: bool) -> None:
-        """Watch until everything is shown and recorded; unless ``hurried``, also until everything is answered."""
+        """End ``watch`` when all deliveries are recorded; unless ``hurried``, also wait for all answers."""
         self._leaving = "now" if hurried else "when at rest"
         self._woken.set()
 
@@ -132,16 +120,16 @@ class ChatWindow:
         if self._listening is not None:
             self._listening[1].cancel()
 
-    async def say_how_to_go_on(self) -> None:
+    async def show_resume_command(self) -> None:
         """Show the command that resumes the conversation."""
         session_id = None if self._view is None else self._view.session_id
         if self._view is None or session_id is None:
             return
         if self._view.queued:
-            self.screen.note("Unanswered messages are answered at the next start, or by a gateway.")
+            self.screen.note("Queued messages are answered at the next start, or by a gateway.")
         title = await self._runtime.database.read(lambda tx: find_title(tx, session_id))
-        named = f" ({title})" if title else ""
-        self.screen.note(f"To go on: keryx chat --resume {session_id}{named}")
+        suffix = f" ({title})" if title else ""
+        self.screen.note(f"To continue: keryx chat --resume {session_id}{suffix}")
 
     async def _show_view(self, *, records: bool) -> TerminalView:
         chat, cursor = self.chat, replace(self._cursor, seen=frozenset(self.display.seen))

@@ -3,8 +3,7 @@
 from typing import Any, Final, get_args
 
 from keryx.config.readers import CONTROL, flag, one_of, optional, text
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.core.conversations.rules.session_key import DmScope, GroupScope, ScopeSettings, ThreadScope
 from keryx.core.conversations.rules.session_settings import Personality
 from keryx.errors import InvalidValue

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from keryx.config import WELCOME
 from keryx.config.readers import list_of, optional, text
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.core.conversations.rules.source import check_known_platform, check_platform
 from keryx.core.people.rules.toolset import ToolsetSettings, check_toolset
 from keryx.core.values.role import Role, check_role

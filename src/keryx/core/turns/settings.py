@@ -6,8 +6,7 @@ from typing import Any, Final, get_args
 
 from keryx.config import TURNS_MAX, BusySettings
 from keryx.config.readers import Reader, one_of, whole
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.core.conversations.rules.source import (
     CHAT_TYPES,
     ChatType,

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from keryx.config import Configuration
 from keryx.config.readers import checked, command_line, one_of, optional, pairs, pairs_of, web_address, whole
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue

@@ -1,24 +1,37 @@
-"""How a log line is written: for people as text, for programs as a JSON object a line.
+"""The log of a process: text for people, or one JSON object per line for programs.
 
-Either way it ends with the ids it concerns. Of an error no words are written: somebody may have said them in private.
+Each line ends with the ids of the session, turn, delivery or inbox item that it concerns. Of an exception, only the
+type and place are logged: its text may quote private messages.
 """
 
 import json
 import logging
+from pathlib import Path
 
-from keryx.config import LogFormat
+from keryx.config import LogFormat, LogLevel
 from keryx.gateway.runtime.log import ERROR, fields_of, trace_of
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+URL_LOGGERS = ("httpx", "httpcore", "httpx2", "httpcore2")
+"""Loggers that log whole URLs, which may hold keys."""
+
+
+def configure_logging(level: LogLevel, form: LogFormat, *, file: Path | None = None) -> None:
+    """Write the log of this process to ``file``, or else to standard error."""
+    handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(formatter_of(form))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in URL_LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def formatter_of(form: LogFormat) -> logging.Formatter:
-    """Return what writes log lines in this form."""
+    """Return the formatter for a log format."""
     return _JsonFormatter() if form == "json" else _TextFormatter(TEXT)
 
 
 def _error_of(record: logging.LogRecord) -> str | None:
-    """Return where something failed; whatever words an error holds, somebody may have said them."""
+    """Return the type and place of the record's exception, if it has one."""
     if record.exc_info and record.exc_info[1] is not None:
         return trace_of(record.exc_info[1])
     error: str | None = getattr(record, ERROR, None)
@@ -44,6 +57,4 @@ class _JsonFormatter(logging.Formatter):
             **fields_of(record),
         }
         error = _error_of(record)
-        if error:
-            entry["error"] = error
-        return json.dumps(entry)
+        return json.dumps(entry | {"error": error} if error else entry)
