@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.gateway.doubles import PLATFORM, USER, Books, InstantAgent, Service
-from keryx.app import open_system, settle
+from keryx.app import finish_start, open_system
 from keryx.config_load import load_config
 from keryx.core.people.tables import people
 from keryx.gateway.gateway import Gateway
@@ -52,7 +52,7 @@ async def gateway(place: Place, *, turns_max: int = 64) -> AsyncIterator[Running
         await system.runtime.database.write(let_in)
         running = Gateway(system.runtime, InstantAgent(books), system.toolbox, [service], turns_max=turns_max)
         await running.start()
-        await settle(system)
+        await finish_start(system)
         try:
             yield Running(database=system.runtime.database, service=service, books=books)
         finally:

@@ -38,7 +38,7 @@ class Live:
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
 
     def publish(self, delta: Delta) -> None:
-        """Hand a delta to all watchers of its session; without a watcher this costs nothing."""
+        """Hand a delta to all watchers of its session; without watchers, do nothing."""
         for queue in self._watchers.get(delta.session_id, ()):
             if queue.full():
                 queue.get_nowait()

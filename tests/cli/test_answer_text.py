@@ -67,7 +67,7 @@ def test_however_it_is_cut_everything_is_shown_once_and_in_order(
         if how == "live":
             speech.add(1, after=1, offset=first, text=text[first:last])
         else:
-            speech.so_far(1, text[:last])
+            speech.add_stored(1, text[:last])
     speech.end(1, text)
     assert squeezed(shown) == "".join(text.split())
 
@@ -77,7 +77,7 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
     speech = GrowingAnswer(shown.append)
     speech.add(1, after=1, offset=0, text="I look")
     speech.add(1, after=1, offset=6, text=" for it.")
-    speech.so_far(1, "I look")
+    speech.add_stored(1, "I look")
     speech.add(1, after=1, offset=0, text="I ")
     speech.add(1, after=1, offset=2, text="found it.")
     speech.end(1, "I found it.")
@@ -88,18 +88,18 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
 def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
-    speech.step(1, "I look.", seq=2)
-    speech.so_far(1, "I s")
-    speech.step(1, "I see.", seq=4)
+    speech.end_step(1, "I look.", seq=2)
+    speech.add_stored(1, "I s")
+    speech.end_step(1, "I see.", seq=4)
     speech.add(1, after=5, offset=0, text="heard so")
-    speech.step(1, "stored otherwise", seq=7)
+    speech.end_step(1, "stored otherwise", seq=7)
     assert shown == ["I look.", "I see.", "heard so"]
 
 
 def test_what_is_heard_late_was_shown_with_its_call() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
-    speech.step(1, "I look.", seq=2)
+    speech.end_step(1, "I look.", seq=2)
     speech.add(1, after=1, offset=0, text="I look.")
     assert speech.unfinished == ""
     speech.add(1, after=3, offset=0, text="I ")
@@ -114,7 +114,7 @@ def test_what_is_heard_before_its_call_is_seen_comes_after_the_words_of_the_call
     if is_heard:
         speech.add(1, after=1, offset=0, text="I look.")
     speech.add(1, after=3, offset=0, text="I look")
-    speech.step(1, "I look.", seq=2)
+    speech.end_step(1, "I look.", seq=2)
     speech.add(1, after=3, offset=6, text=" again.")
     speech.end(1, "I look again.")
     assert shown == ["I look.", "I look again."]
@@ -123,9 +123,9 @@ def test_what_is_heard_before_its_call_is_seen_comes_after_the_words_of_the_call
 def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
-    speech.so_far(1, "It is")
-    speech.so_far(1, "It is 4")
-    speech.so_far(1, "I had to")
+    speech.add_stored(1, "It is")
+    speech.add_stored(1, "It is 4")
+    speech.add_stored(1, "I had to")
     speech.end(1, "I could not answer: no paper")
     assert shown == ["It is 4", "I had to", "I could not answer: no paper"]
 

@@ -173,8 +173,8 @@ def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
     session_id: str, ended: int, *, is_shown: bool
 ) -> None:
     show = TurnDisplay(Screen(Console(file=StringIO())))
-    show.hear(Delta(session_id="s1", turn_id=7, after=1, kind="call", offset=0, text="acp_execute: make"))
-    show.see(
+    show.add(Delta(session_id="s1", turn_id=7, after=1, kind="call", offset=0, text="acp_execute: make"))
+    show.show_calls(
         TerminalView(
             session_id=session_id,
             cursor=ViewCursor(after=0, in_session=(session_id, 0, ended)),

@@ -127,7 +127,7 @@ async def test_the_webhook_needs_its_secret(
         make_adapters(load_config())
     monkeypatch.setenv("KERYX_PLATFORMS_WEBHOOK_SECRET", "whsec_short")
     with pytest.raises(
-        InvalidValue, match=r"^KERYX_PLATFORMS_WEBHOOK_SECRET: the webhook secret is no base64"
+        InvalidValue, match=r"^KERYX_PLATFORMS_WEBHOOK_SECRET: the webhook secret is not base64"
     ):
         make_adapters(load_config())
     monkeypatch.setenv("KERYX_PLATFORMS_WEBHOOK_SECRET", SECRET)

@@ -48,7 +48,7 @@ def test_no_line_is_filled_up_with_blanks() -> None:
 def test_elsewhere_they_are_what_was_written() -> None:
     shown, written = screen(at_terminal=False)
     shown.answer("**Bold** and [not markup] " + 10 * "long ")
-    shown.heard("Ana [red]", "hello")
+    shown.received("Ana [red]", "hello")
     shown.greet("Nobody")
     assert written.getvalue().splitlines()[:4] == [
         "**Bold** and [not markup] " + 10 * "long ",
@@ -62,8 +62,8 @@ def test_no_text_commands_the_terminal() -> None:
     for at_terminal in (True, False):
         shown, written = screen(at_terminal=at_terminal)
         shown.answer("\x1b]0;owned\x07 a\r\nb\rc")
-        shown.heard("\x1b[2J", "\x9b2J")
-        shown.tell("\x1bc")
+        shown.received("\x1b[2J", "\x9b2J")
+        shown.show_text("\x1bc")
         shown.note("\x00")
         assert not set("\x1b\x07\x00\r\x9b") & set(written.getvalue())
 

@@ -238,7 +238,7 @@ def test_no_headers_raise(headers: Headers, body: bytes, now: int) -> None:
     "text", ["", "whsec_", "whsec_c2hvcnQ=", "whsec_%%%", "schlüssel", "whsec_" + "A" * 5]
 )
 def test_a_weak_or_broken_secret_is_refused_without_being_told(text: str) -> None:
-    with pytest.raises(InvalidValue, match="16 bytes or more") as caught:
+    with pytest.raises(InvalidValue, match="at least 16 bytes") as caught:
         Secret.parse(text)
     secret = text.removeprefix("whsec_")
     assert not secret or secret not in str(caught.value)
@@ -274,7 +274,7 @@ def test_media_are_told_in_words() -> None:
     linked = MediaPart(media_type="image/png", name="a.png", url="https://example.org/a.png")
     kept = MediaPart(media_type="image/png", blob="0" * 64)
     assert media_text(linked) == "a.png: https://example.org/a.png"
-    assert media_text(kept) == "(image/png: a file that this platform does not carry)"
+    assert media_text(kept) == "(image/png: this platform cannot send files)"
     piece = Outgoing(to=outgoing().to, piece=MediaPiece(media=linked), key="k")
     body = json.loads(render(piece, now=NOW, secret=Secret.parse(SECRET)).body)
     assert body["text"] == media_text(linked)

@@ -182,9 +182,7 @@ def test_what_it_misses_at_the_start_is_told_in_its_own_words(home: Home) -> Non
 def test_a_project_cannot_set_what_the_platform_forgot_to_keep_for_the_owner(home: Home) -> None:
     (home.cwd / "keryx.yaml").write_text("platforms: {mailbox: {folder: x}}\n")
     told = home.run("--print", "hello")
-    assert (
-        f"platforms.mailbox.folder: a project cannot set this; write it into {home.file}" in told.stderr
-    )
+    assert f"platforms.mailbox.folder: a project cannot set this; write it into {home.file}" in told.stderr
 
 
 def test_it_is_not_imported_until_it_is_configured(home: Home) -> None:

@@ -23,7 +23,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.people.rules.toolset import ToolsetSettings
 from keryx.core.turns.rules.reset import ResetPolicy
 from keryx.errors import InvalidValue
-from keryx.platforms.webhook.settings import CALLBACK, ENABLED, HOST, PORT, SECRET
+from keryx.platforms.webhook.plugin import CALLBACK, ENABLED, HOST, PORT, SECRET
 from keryx.tools.shell.settings import VARIABLES, command_variables
 from keryx.tools.web.settings import FETCH_ALLOW, FETCH_PRIVATE
 from tests.plugged import declare, declare_platforms
@@ -561,8 +561,10 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
 def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> None:
     place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n", mode=mode)
     assert place.problems() == [
-        f"{place.secrets_file}: other users can read these secrets (mode {mode:04o}); "
-        f"run: chmod 600 {place.secrets_file}"
+        (
+            f"{place.secrets_file}: other users can read these secrets (mode {mode:04o}); "
+            f"run: chmod 600 {place.secrets_file}"
+        )
     ]
 
 

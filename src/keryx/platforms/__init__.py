@@ -1,1 +1,1 @@
-"""Where people are: the contract every platform's adapter keeps, and the adapters."""
+"""Platforms: the contract of every adapter, and Keryx's own adapters."""

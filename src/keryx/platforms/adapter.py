@@ -1,7 +1,7 @@
-"""What the gateway knows of a platform: updates come in, pieces go out, and each says honestly what became of it.
+"""The contract between the gateway and a platform: receive updates, send pieces, and report the true outcome.
 
-An adapter knows no session. Its ``wire`` module reads and renders without I/O, so that both can be tested alone; the
-same parts always give the same pieces, because a delivery that was cut off goes on with the next one.
+An adapter knows no session. Its ``wire`` module parses and renders without I/O, so that both can be tested alone. The
+same parts must always give the same pieces, because an interrupted delivery continues with the next piece.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -10,9 +10,9 @@ from typing import Protocol, TypeAlias
 from keryx.clock import SECOND, Micros
 from keryx.core.conversations.rules.command import Command
 from keryx.core.conversations.rules.part import Part
-from keryx.core.deliveries.rules.delivery import Outcome
+from keryx.core.deliveries.rules.delivery import Outcome, Rejected
 from keryx.core.deliveries.rules.pieces import Piece, TextUnit
-from keryx.core.deliveries.rules.route import Address
+from keryx.core.deliveries.rules.route import Address, split_at_first_colon
 from keryx.core.people.rules.access import Refused
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.values import dataclass
@@ -20,25 +20,25 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a platform can do."""
+    """The capabilities of a platform."""
 
     text_max: int
-    """How long one message may be, in ``text_unit``."""
+    """The maximum length of one message, in ``text_unit``."""
     text_unit: TextUnit = "characters"
     deduplicates: bool = False
-    """Whether a message sent twice under one key is shown once."""
+    """Whether a message that is sent twice with the same key is shown once."""
     edits: bool = False
-    """Whether a message can be changed after it was sent, so that an answer can be watched growing."""
+    """Whether a sent message can be edited, so that a preview can show a growing answer."""
     edit_every: Micros = SECOND
-    """The shortest time between two changes of a message."""
+    """The shortest time between two edits of a message."""
     shows_typing: bool = False
     has_menu: bool = False
-    """Whether the platform shows people a menu of commands."""
+    """Whether the platform has a menu of commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """One piece on its way; ``key`` is the same at every attempt, and another for every piece."""
+    """One piece to send. ``key`` is the same for every attempt, and different for every piece."""
 
     to: Address
     piece: Piece
@@ -48,7 +48,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """An update that could not be read: it is kept as it came, and what comes after it is not held up."""
+    """An update that cannot be parsed. It is stored unchanged, and later updates do not wait for it."""
 
     ref: str
     raw: str
@@ -59,52 +59,57 @@ Update: TypeAlias = Inbound | Malformed
 
 
 class Adapter(Protocol):
-    """One account on one platform."""
+    """One account on one platform. A class that inherits it defines only the methods that its platform supports.
+
+    The defaults that do nothing have an explicit ``return``: to mypy, a method without a body is abstract.
+    """
 
     platform: str
     account: str | None
     capabilities: Capabilities
 
     async def connect(self) -> None:
-        """Begin to listen, or to be known to the platform, where that comes before receiving.
+        """Listen, or sign in to the platform, before ``receive`` is called.
 
-        Raises ``NotConnected`` where that cannot be now; its words are logged, so nothing secret is in them.
+        Raises ``NotConnected`` if that is not possible now. Its message is logged, so it must not contain a secret.
         """
+        return
 
     def receive(self) -> AsyncGenerator[Update, None]:
-        """Yield what arrives, in order; what was not acknowledged comes again, also after a restart.
+        """Yield the updates in order. An update that was not acknowledged is yielded again, also after a restart.
 
-        Connections that break are made again here, with growing pauses; whatever is raised ends the account's work
-        until the gateway tries again. Either way nothing is lost by it, and what comes again bears its ref.
+        This method reconnects broken connections, with growing pauses. An exception ends the account's work until the
+        gateway connects again. In either case no update is lost, and a repeated update has the same reference.
         """
 
     async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
-        """Tell the platform that an update is stored, or will never be; only now may it forget it.
+        """Tell the platform that an update is stored or refused, so that the platform may forget the update.
 
-        ``refused`` says that its author may not speak. On a platform of people nothing is shown of that; a program
-        that waits for an answer is told.
+        ``refused`` means that the author has no access. Do not show people anything; answer a program that waits.
         """
 
     def pieces(self, parts: tuple[Part, ...]) -> tuple[Piece, ...]:
-        """Return what is sent for the parts of one delivery, in order."""
+        """Return the pieces to send for the parts of one delivery, in order."""
 
     async def send(self, outgoing: Outgoing) -> Outcome:
-        """Send one piece. Never raises for what a network or a platform does: it is ``Rejected`` or ``Unknown``."""
+        """Send one piece. A failure of the network or platform is ``Rejected`` or ``Unknown``, never an exception."""
 
     async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
-        """Change a message into this piece; one that is so already counts as sent."""
+        """Replace a message by this piece, if the platform ``edits``. An unchanged message counts as sent."""
+        return Rejected(reason=f"message {message_id} to {outgoing.to} cannot be edited", permanent=True)
 
     def split_chat(self, text: str) -> tuple[str, str | None]:
-        """Take ``<chat>[:<thread>]`` of a route apart; joining the two with a colon is its inverse.
+        """Split ``<chat>[:<thread>]`` of a route at the first colon. Override it if ids of chats contain colons."""
+        return split_at_first_colon(text)
 
-        ``split_at_first_colon`` does where chat ids have no colon.
-        """
+    async def offer_commands(self, commands: Sequence[Command]) -> None:  # noqa: ARG002 - does nothing by default
+        """Fill the platform's menu, if it ``has_menu``. Called after every ``connect``; exceptions are logged."""
+        return
 
-    async def offer_commands(self, commands: Sequence[Command]) -> None:
-        """Fill the platform's own menu, where ``has_menu``; called after ``connect``, each time. It may raise."""
-
-    async def show_typing(self, to: Address) -> None:
-        """Show that an answer is being written, where the platform can."""
+    async def show_typing(self, to: Address) -> None:  # noqa: ARG002 - does nothing by default
+        """Show that an answer is being written, if the platform ``shows_typing``."""
+        return
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
+        return

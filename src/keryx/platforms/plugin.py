@@ -1,6 +1,6 @@
-"""What a plug-in of a platform brings: its settings, and how the adapter is made.
+"""The plug-in of a platform: its settings, and a function that makes the adapter.
 
-*Provisional*: a later issue widens this contract by capabilities, set-up steps and checks of a working set-up.
+*Provisional*: a later version adds capabilities, set-up steps and checks of the set-up.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from keryx.values import dataclass
 class PlatformPlugin(Plugin):
     """One platform. *Provisional.*
 
-    The name of its entry point is the name of the platform. Its settings are called ``platforms.<name>.…``.
+    The name of the entry point is the name of the platform. Its settings are named ``platforms.<name>.…``.
     """
 
     make: Callable[[Configuration], Adapter | None]
-    """Returns None where the platform is switched off; raises ``InvalidValue`` where it cannot be started so."""
+    """Returns None if the platform is switched off; raises ``InvalidValue`` if its settings are not sufficient."""

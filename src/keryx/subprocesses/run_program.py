@@ -1,7 +1,7 @@
-"""Run a program to its end, or end it with everything it started at its time limit or when its task is cancelled.
+"""Run a program until it ends. At its time limit, or when its task is cancelled, end it and everything it started.
 
-The program gets a process group of its own, and no process of the group outlives the call. A process that left the
-group by itself (a daemon) is out of reach.
+The program gets its own process group, and no process of the group outlives the call. A process that left the group (a
+daemon) cannot be ended.
 """
 
 import asyncio
@@ -49,11 +49,11 @@ class RunResult:
     """The outcome of a program."""
 
     exit_code: int | None
-    """None if it had to be ended. For a program that a signal ended, the negative number of the signal."""
+    """None after the time limit. For a program that a signal ended, the negative number of the signal."""
     output: str
     """Standard output and standard error, in the order in which they were written."""
     left_running: bool
-    """Whether other processes of its group were left at its end; they were ended then."""
+    """Whether other processes of its group still ran at its end. They were ended."""
 
 
 def at_terminal(arguments: Sequence[str]) -> list[str]:
@@ -80,7 +80,7 @@ async def run_program(program: Program) -> RunResult:
             os.close(theirs)
         exit_code, left_running = await _wait(process, program)
         with suppress(TimeoutError):
-            # A process that left the group may keep the output open for ever.
+            # A process that left the group may keep the output open.
             await asyncio.wait_for(output.ended.wait(), GRACE_SECONDS)
     finally:
         reading.close()
@@ -108,7 +108,7 @@ async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
 
 
 async def _wait(process: asyncio.subprocess.Process, program: Program) -> tuple[int | None, bool]:
-    """Return the exit code, None at the time limit, and whether processes of the group were left."""
+    """Return the exit code, None after the time limit, and whether processes of the group still ran."""
     exit_code: int | None = None
     try:
         with suppress(TimeoutError):
@@ -131,12 +131,12 @@ async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
 
 
 async def _end_group(group: int) -> bool:
-    """End a process group with SIGTERM, then SIGKILL; return whether any process was left."""
+    """End a process group with SIGTERM, then SIGKILL. Return whether any process ran."""
     if not _signal(group, signal.SIGTERM):
         return False
     try:
         for _ in range(round(GRACE_SECONDS / LOOK_SECONDS)):
-            # The end of a group has no event.
+            # The system sends no event at the end of a group.
             await asyncio.sleep(LOOK_SECONDS)
             if not _signal(group, 0):
                 break

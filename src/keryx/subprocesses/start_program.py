@@ -1,6 +1,6 @@
-"""Start a foreign program that answers turns, with its own environment, and end it with everything it started.
+"""Start a program that answers turns, with its own environment, and end it with everything it started.
 
-The program leads a process group of its own. The caller that starts it ends it, so that no process is left behind.
+The program leads its own process group. The caller that starts it must end it, so that no process is left behind.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from keryx.errors import AgentFailed
 from keryx.values import dataclass
 
 LINE_BYTES_MAX: Final = 50 * 1024 * 1024
-"""The longest line of its output: an image in base64 is one line."""
+"""The maximum length of an output line: an image in base64 is one line."""
 ERRORS_BYTES_MAX: Final = 1_000_000
 
 
@@ -60,7 +60,7 @@ class RunningProgram:
         return await self._process.wait()
 
     async def end(self, *, seconds: float) -> None:
-        """End it and everything it started: close its input, then SIGTERM, then SIGKILL, with a wait after each."""
+        """End it and everything it started: close its input, then send SIGTERM, then SIGKILL, waiting between them."""
         with suppress(OSError, RuntimeError):
             self.stdin.close()
         try:

@@ -1,28 +1,26 @@
-"""A platform as somebody else would write one: messages lie in a folder, a file each, and answers are put beside them.
+"""A platform of another package: each message is a file in a folder, and answers are written beside it.
 
-It imports nothing but what Keryx has for plug-ins, and is packed into a wheel of its own by the test.
+It imports only Keryx's contracts for plug-ins. The test builds a wheel from it.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
 from keryx.config import Configuration
 from keryx.config.readers import optional, text, whole
 from keryx.config.setting import Setting
-from keryx.core.conversations.rules.command import Command
 from keryx.core.conversations.rules.part import Part, TextPart
 from keryx.core.conversations.rules.source import Source
-from keryx.core.deliveries.rules.delivery import Outcome, Rejected, Sent
+from keryx.core.deliveries.rules.delivery import Outcome, Sent
 from keryx.core.deliveries.rules.pieces import Piece, TextPiece
-from keryx.core.deliveries.rules.route import Address, split_at_first_colon
 from keryx.core.deliveries.rules.text import text_pieces
 from keryx.core.people.rules.access import Refused
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.errors import InvalidValue
-from keryx.platforms.adapter import Capabilities, Outgoing, Update
+from keryx.platforms.adapter import Adapter, Capabilities, Outgoing, Update
 from keryx.platforms.plugin import PlatformPlugin
 
 LOOK_SECONDS: Final = 0.05
@@ -34,7 +32,7 @@ FOLDER: Setting[str | None] = Setting(
     read=optional(text),
     default=None,
     is_path=True,
-    help="The folder in which messages lie.",
+    help="The folder with the messages.",
 )
 TEXT_MAX = Setting(
     name="platforms.mailbox.text_max",
@@ -51,7 +49,7 @@ TOKEN: Setting[str | None] = Setting(
 )
 
 
-class MailboxAdapter:
+class MailboxAdapter(Adapter):
     """One mailbox."""
 
     platform = "mailbox"
@@ -96,25 +94,6 @@ class MailboxAdapter:
         path.write_text(outgoing.piece.text, encoding="utf-8")
         _log.info("delivered %s", path.name)
         return Sent(message_id=path.name)
-
-    async def edit(self, outgoing: Outgoing, *, message_id: str) -> Outcome:
-        """Refuse: whoever reads an answer has read it."""
-        return Rejected(
-            reason=f"{message_id} was delivered to {outgoing.to}: it cannot be changed", permanent=True
-        )
-
-    def split_chat(self, text: str) -> tuple[str, str | None]:
-        """Take a chat and a thread apart."""
-        return split_at_first_colon(text)
-
-    async def offer_commands(self, commands: Sequence[Command]) -> None:
-        """Offer nothing."""
-
-    async def show_typing(self, to: Address) -> None:
-        """Show nothing."""
-
-    async def close(self) -> None:
-        """Hold nothing."""
 
 
 def _make(configuration: Configuration) -> MailboxAdapter | None:

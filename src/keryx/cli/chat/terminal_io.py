@@ -22,15 +22,18 @@ class Input(Protocol):
 
     def refresh(self) -> None:
         """Draw the status line again."""
+        return
 
     def redraw(self) -> None:
         """Draw the unfinished text again, now or in a moment."""
+        return
 
     def write(self, text: str) -> None:
         """Show a text without disturbing the typing."""
 
     async def written(self) -> None:
         """Return when all text is written."""
+        return
 
 
 class LineInput(Input):

@@ -158,5 +158,5 @@ class ChatWindow:
     async def _listen(self, session_id: str) -> None:
         async with self._runtime.live.watch(session_id) as deltas:
             while True:
-                self.display.turn.hear(await deltas.get())
+                self.display.turn.add(await deltas.get())
                 self.screen.redraw()

@@ -1,1 +1,1 @@
-"""The terminal as a platform: its adapter, its screen, and what a conversation looks like on it."""
+"""The terminal as a platform: its adapter, its screen, and the display of a conversation."""

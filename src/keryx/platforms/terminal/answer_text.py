@@ -1,8 +1,8 @@
-"""An answer as it grows: each complete block is shown for good at once, and no text twice.
+"""Show a growing answer block by block: each complete block at once and for good, and no text twice.
 
-Pure but for the function that shows a block. The shown text is always the beginning of the turn's text since its last
-step. So the stored answer can be compared with it, and only the rest be shown. The incomplete end can be drawn
-meanwhile.
+Pure, except for the function that shows a block. The shown text is always the beginning of the turn's text since its
+last step, so the stored answer can be compared with it, and only the rest is shown. The incomplete end can be drawn in
+the meantime.
 """
 
 import re
@@ -41,9 +41,9 @@ def complete_end(text: str, start: int = 0) -> int:
 
 
 def last_lines(text: str, count: int) -> str:
-    """Return the last lines of an incomplete block, with the fence of code whose first line is cut off.
+    """Return the last lines of an incomplete block. If a code block's first line is cut off, repeat its fence.
 
-    The fence does not name the language: to colour growing code takes longer than to write it.
+    The fence does not name the language: colouring growing code takes longer than writing it.
     """
     lines = text.split("\n")
     fence: str | None = None
@@ -76,13 +76,13 @@ class GrowingAnswer:
         self._shown = 0
         self._is_live = False
         self._after: int | None = None
-        """The message that the text follows; None for text from the store, where that is not known."""
-        self._begun_anew: int | None = None
+        """The message that the text follows; None for text from the store, which does not tell the message."""
+        self._restarted: int | None = None
         """The turn that began a new text, after all of its earlier text was shown."""
         self._step = (0, 0)
         """The last step that was shown: its turn, and its message."""
-        self._left: dict[int, str] = {}
-        """The text so far of turns that another turn interrupted: their answers continue from there."""
+        self._interrupted: dict[int, str] = {}
+        """The text so far of turns that another turn interrupted. Their answers continue from it."""
 
     @property
     def turn_id(self) -> int | None:
@@ -91,8 +91,8 @@ class GrowingAnswer:
 
     @property
     def turn_ids(self) -> tuple[int, ...]:
-        """The turns whose end is not shown yet: the interrupted ones, and the current one."""
-        return (*self._left, *(() if self._turn_id is None else (self._turn_id,)))
+        """The turns whose end is not shown yet: the interrupted turns, and the current turn."""
+        return (*self._interrupted, *(() if self._turn_id is None else (self._turn_id,)))
 
     @property
     def unfinished(self) -> str:
@@ -100,58 +100,58 @@ class GrowingAnswer:
         return self._text[self._shown :].strip("\n")
 
     def add(self, turn_id: int, *, after: int, offset: int, text: str) -> None:
-        """Take a live piece of the text that follows a message. A piece after a gap waits for the stored answer."""
+        """Add a live piece of the text that follows a message. After a gap, the rest waits for the stored answer."""
         if turn_id == self._step[0] and after < self._step[1]:
             return  # the stored step contained this piece
         is_known = not self._is_live and self._text.startswith(text)
-        is_anew = self._after not in (None, after) or (offset == 0 and self._text and not is_known)
-        if turn_id != self._turn_id or is_anew:
+        is_new_text = self._after not in (None, after) or (offset == 0 and self._text and not is_known)
+        if turn_id != self._turn_id or is_new_text:
             self._begin(turn_id)
         self._is_live, self._after = True, after
         if offset <= len(self._text):
             self._grow(text[len(self._text) - offset :])
 
-    def so_far(self, turn_id: int, text: str) -> None:
-        """Take the stored text since the last step. Live pieces arrive earlier than the store has them."""
+    def add_stored(self, turn_id: int, text: str) -> None:
+        """Take the stored text since the last step. Live pieces arrive before they are stored."""
         if turn_id == self._turn_id and (self._is_live or self._text.startswith(text)):
             return
         if turn_id != self._turn_id or not text.startswith(self._text):
             self._begin(turn_id)
         self._grow(text[len(self._text) :])
 
-    def step(self, turn_id: int, text: str, *, seq: int) -> None:
+    def end_step(self, turn_id: int, text: str, *, seq: int) -> None:
         """Take the stored text of a turn before a call; text that was shown live is not shown again."""
         self._step = (turn_id, seq)
         if turn_id != self._turn_id:
             self.end(turn_id, text)
         elif self._after is not None and self._after >= seq:
-            # The live text is already what follows the call.
-            self._tell("" if self._begun_anew == turn_id else text)
+            # The live text already follows the call.
+            self._show_text("" if self._restarted == turn_id else text)
         else:
             self.end(turn_id, text if text.startswith(self._text.rstrip()) else None)
 
     def end(self, turn_id: int, text: str | None) -> None:
-        """Take the final text of a turn (None: its text so far), and show the part that is not shown yet."""
+        """Take the final text of a turn (None for its text so far), and show the part that is not shown yet."""
         if turn_id != self._turn_id:
-            left = self._left.pop(turn_id, "")
-            self._tell((text or "")[len(left) if (text or "").startswith(left) else 0 :])
+            shown = self._interrupted.pop(turn_id, "")
+            self._show_text((text or "").removeprefix(shown))
             return
         if text is not None and text.startswith(self._text.rstrip()):
             self._text = text
         elif text is not None:
             self._show_rest()
-            self._tell(text)
+            self._show_text(text)
         self.flush()
 
     def flush(self) -> None:
-        """Show the rest of the text, and forget it."""
+        """Show the rest of the text, and begin with an empty text."""
         self._show_rest()
         self._turn_id, self._text, self._shown, self._is_live, self._after = None, "", 0, False, None
 
     def _begin(self, turn_id: int) -> None:
         if self._turn_id is not None and self._turn_id != turn_id:
-            self._left[self._turn_id] = self._text
-        self._begun_anew = turn_id if turn_id == self._turn_id else None
+            self._interrupted[self._turn_id] = self._text
+        self._restarted = turn_id if turn_id == self._turn_id else None
         self.flush()
         self._turn_id = turn_id
 
@@ -159,13 +159,13 @@ class GrowingAnswer:
         self._text += text
         end = complete_end(self._text, self._shown)
         if end > self._shown:
-            self._tell(self._text[self._shown : end])
+            self._show_text(self._text[self._shown : end])
             self._shown = end
 
     def _show_rest(self) -> None:
-        self._tell(self._text[self._shown :])
+        self._show_text(self._text[self._shown :])
         self._shown = len(self._text)
 
-    def _tell(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         if text.strip():
             self._show(text.strip("\n"))

@@ -1,4 +1,4 @@
-"""A conversation on one screen: what is new in each view of the store, shown once and in order."""
+"""Show a conversation on one screen: the news of each view of the store, once and in order."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ from keryx.platforms.terminal.turn_display import TurnDisplay
 
 _ENDS: Final = {
     "stopped": "(stopped)",
-    "failed": "(that failed; it is tried again)",
-    "lost": "(interrupted; it is tried again)",
+    "failed": "(failed; Keryx tries again)",
+    "lost": "(interrupted; Keryx tries again)",
 }
 
 
@@ -37,7 +37,7 @@ class ConversationDisplay:
         self.turn = TurnDisplay(screen)
         self._answer = self.turn.answer
         self.seen: set[int] = set()
-        """The deliveries that were shown, or finished before the chat began."""
+        """The deliveries that were shown, or were finished before the chat began."""
         self._typed: set[str] = set()
         self._questions: set[int] = set()
         self._troubles: set[str] = set()
@@ -45,7 +45,7 @@ class ConversationDisplay:
         self._is_closed = False
 
     def expect(self, ref: str) -> None:
-        """Pass over the message with this reference: the person typed it on this screen."""
+        """Do not show the message with this reference: the person typed it on this screen."""
         self._typed.add(ref)
 
     def show(
@@ -59,25 +59,25 @@ class ConversationDisplay:
         """Show what is new in a view.
 
         ``outcomes`` are those of the turns whose text is unfinished on the screen. ``troubles`` name the configured
-        parts that do not work. A terminal that ``records`` deliveries shows one only once it is claimed. If the
-        terminal is killed in between, the delivery is marked as possibly repeated the next time.
+        parts that do not work. A terminal that ``records`` deliveries shows only claimed ones, so that a delivery is
+        marked as possibly repeated if the terminal is killed before the record.
         """
         news = [each for each in view.news if self._is_to_show(each, records=records)]
-        # Messages, and deliveries of no turn, led to the calls of the turn and stand before them.
-        led = list(takewhile(lambda each: isinstance(each, ReceivedMessage) or each.turn_id is None, news))
-        self._show_all(led)
-        self.turn.see(view)
-        self._show_all(news[len(led) :])
+        # Messages, and deliveries of no turn, led to the calls of the turn. Show them before the calls.
+        causes = list(takewhile(lambda each: isinstance(each, ReceivedMessage) or each.turn_id is None, news))
+        self._show_all(causes)
+        self.turn.show_calls(view)
+        self._show_all(news[len(causes) :])
         self._show_question(view)
         self._show_troubles(troubles)
         if view.turn is not None and view.turn.said:
-            self._answer.so_far(view.turn.id, view.turn.said)
+            self._answer.add_stored(view.turn.id, view.turn.said)
         for turn_id, outcome in outcomes.items():
             if turn_id in self._answer.turn_ids:
                 self._end_answer(turn_id, outcome, view)
 
     def question(self, view: TerminalView | None) -> OpenQuestion | None:
-        """Return the question that waits for the person's answer, once it is on the screen."""
+        """Return the question that waits for the person's answer, if it is on the screen."""
         question = None if view is None or view.turn is None else view.turn.question
         return question if question is not None and question.id in self._questions else None
 
@@ -111,7 +111,7 @@ class ConversationDisplay:
         here = Address.of(message.source) == self._chat.address
         name = message.source.user_name or message.person or "somebody"
         where = "another terminal" if here else f"{name}, {message.source.describe()}"
-        self._screen.heard(where, text_of(message.parts) or preview_of(message.parts))
+        self._screen.received(where, text_of(message.parts) or preview_of(message.parts))
 
     def _show_delivery(self, delivery: ShownDelivery) -> None:
         self.seen.add(delivery.id)
@@ -123,7 +123,7 @@ class ConversationDisplay:
         else:
             if delivery.turn_id is not None:
                 self._answer.end(delivery.turn_id, None)  # a question follows the text that led to it
-            self._screen.tell(text)
+            self._screen.show_text(text)
         self._on_screen.setdefault(delivery.idempotency_key, asyncio.Event()).set()
 
     def _show_question(self, view: TerminalView) -> None:
@@ -135,7 +135,7 @@ class ConversationDisplay:
         if not asked:
             # The question was asked before this terminal began, or elsewhere.
             self._answer.end(view.turn.id, None)
-            self._screen.tell(ask_again(question, zone=self._chat.settings.reset.default.zone))
+            self._screen.show_text(ask_again(question, zone=self._chat.settings.reset.default.zone))
         if not asked or asked[-1].id in self.seen:
             self._questions.add(question.id)
 

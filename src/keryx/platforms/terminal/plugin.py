@@ -1,4 +1,4 @@
-"""The terminal as a plug-in: the command line makes its adapter, one for each terminal that somebody opens."""
+"""The terminal as a plug-in. The command line makes the adapter, one for each open terminal."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""A question of the agent at a terminal: one letter answers an approval, any text answers the agent's own question.
+"""Questions at a terminal: a letter answers an approval, and any text answers a question of the agent itself.
 
-The letter stands for the command with the question's number, so that it answers only the question that was shown.
+A letter is replaced by the command with the question's number, so that it answers only the question that was shown.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _COMMANDS: Final = {
 
 
 def answer_for(typed: str, question: OpenQuestion | None) -> str:
-    """Return the command that a typed letter stands for while an approval waits, or else the typed text."""
+    """Return the command for a typed letter while an approval waits, or else the typed text."""
     if question is None or question.tool == ASK_USER:
         return typed
     command = _COMMANDS.get(typed.strip().lower())
@@ -27,7 +27,7 @@ def answer_for(typed: str, question: OpenQuestion | None) -> str:
 
 
 def offer(question: OpenQuestion | None, *, queued: int = 0) -> str:
-    """Return the possible answers in a line of at most 80 characters. They come before queued messages."""
+    """Return the possible answers in a line of at most 80 characters. Queued messages wait for the answer."""
     if question is None:
         return "Waiting for another person's answer"
     if question.tool == ASK_USER:

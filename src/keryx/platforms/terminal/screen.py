@@ -52,11 +52,11 @@ class Screen:
         self._redraw: Callable[[], None] | None = None
 
     def write_with(self, write: Callable[[str], None], *, redraw: Callable[[], None]) -> None:
-        """Write through these functions: the keyboard knows where text may stand."""
+        """Write and draw through these functions of the terminal's input."""
         self._write, self._redraw = write, redraw
 
     def redraw(self) -> None:
-        """Draw the unfinished text as it is now."""
+        """Draw the unfinished text again."""
         if self._redraw is not None:
             self._redraw()
 
@@ -75,9 +75,9 @@ class Screen:
                 self._console.print(_call_line(call, "…", columns), width=columns)
         return _PADDING.sub("", drawn.get()).splitlines()[-rows:]
 
-    def greet(self, who: str) -> None:
-        """Show who answers and which keys there are, in two lines."""
-        self._line(f"{who} answers here. /help lists the commands.", style="bold")
+    def greet(self, agent_name: str) -> None:
+        """Show the name of the agent and the keys, in two lines."""
+        self._line(f"{agent_name} answers here. /help lists the commands.", style="bold")
         keys = "Enter sends, Alt-Enter starts a line, Ctrl-C stops an answer, Ctrl-D leaves."
         self._line(keys if self._console.is_terminal else "Every line is a message; the end of input leaves.")
 
@@ -89,18 +89,17 @@ class Screen:
         self._print(Markdown(keep_breaks(harmless(text)), hyperlinks=False), "")
 
     def call(self, what: str, end: str) -> None:
-        """Show a call and how it ended in a line; only on a terminal, where a person may wonder."""
+        """Show a call and its outcome in a line, if the output is a terminal."""
         if self._console.is_terminal:
             self._print(_call_line(what, f"({end})" if end else "", self._console.width))
 
-    def tell(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """Show a text of Keryx itself, without Markdown."""
         self._line(text)
 
-    def heard(self, name: str, text: str) -> None:
-        """Show a message that somebody else sent in this conversation."""
-        said = Text(f"{harmless(name)}: ", style="bold cyan").append(harmless(text), style="default")
-        self._print(said)
+    def received(self, name: str, text: str) -> None:
+        """Show a message that arrived in this conversation from elsewhere."""
+        self._print(Text(f"{harmless(name)}: ", style="bold cyan").append(harmless(text), style="default"))
 
     def note(self, text: str) -> None:
         """Show a note that is not part of the conversation."""

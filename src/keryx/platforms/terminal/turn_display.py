@@ -1,6 +1,6 @@
-"""The running turn on a terminal: its text, its calls, and its status in a word.
+"""Show the running turn on a terminal: its text, its calls, and its status.
 
-Finished text and calls stand on the screen once and stay. The rest is drawn again whenever it changes.
+Finished text and calls are written once and stay. The rest is drawn again whenever it changes.
 """
 
 from typing import Final
@@ -15,12 +15,12 @@ from keryx.platforms.terminal.answer_text import GrowingAnswer
 from keryx.platforms.terminal.question import offer
 from keryx.platforms.terminal.screen import Screen
 
-TELLING_ARGUMENTS: Final = ("command", "title", "path", "url", "query", "pattern")
-"""The arguments that say most about a call. A call without any of them is shown with its first text."""
+MAIN_ARGUMENTS: Final = ("command", "title", "path", "url", "query", "pattern")
+"""The arguments that describe a call best. A call without any of them is shown with its first text."""
 SHOWN_MAX: Final = 500
 """Wider than any screen."""
 QUESTIONS: Final = (ASK_USER, PERMISSION)
-"""Calls that only ask a question, which is shown instead."""
+"""Calls that only ask a question. The question is shown instead."""
 
 
 class TurnDisplay:
@@ -29,35 +29,35 @@ class TurnDisplay:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self.answer = GrowingAnswer(screen.answer)
-        self._met: set[tuple[str, int, str]] = set()
-        self._over: set[tuple[str, int, str]] = set()
+        self._begun: set[tuple[str, int, str]] = set()
+        self._ended: set[tuple[str, int, str]] = set()
         self._running: list[str] = []
-        self._own: Delta | None = None
-        """A call of a program that answers as agent; the store has it only when it has ended."""
+        self._program_call: Delta | None = None
+        """A call of a program that answers as agent. The store has it only after its end."""
         self._thinking: int | None = None
 
-    def hear(self, delta: Delta) -> None:
+    def add(self, delta: Delta) -> None:
         """Take a live piece of a turn's text, thinking or calls."""
-        self._own = delta if delta.kind == "call" else None
+        self._program_call = delta if delta.kind == "call" else None
         self._thinking = delta.turn_id if delta.kind == "thinking" else None
         if delta.kind == "text":
             self.answer.add(delta.turn_id, after=delta.after, offset=delta.offset, text=delta.text)
 
-    def see(self, view: TerminalView) -> None:
-        """Show the calls of a view: each after the text before it, with how it ended."""
+    def show_calls(self, view: TerminalView) -> None:
+        """Show the calls of a view, each after the text before it and with its outcome."""
         for call in view.calls:
             key = (call.session_id, call.call_seq, call.call_id)
-            if key not in self._met:
-                self._own = None
-                said = call.said if self._is_first(call) else ""
-                self.answer.step(call.turn_id, said, seq=call.call_seq)
-                self._met.add(key)
-            if call.ended_at is not None and key not in self._over:
-                self._over.add(key)
+            if key not in self._begun:
+                self._program_call = None
+                text = call.said if self._is_first(call) else ""
+                self.answer.end_step(call.turn_id, text, seq=call.call_seq)
+                self._begun.add(key)
+            if call.ended_at is not None and key not in self._ended:
+                self._ended.add(key)
                 if _is_shown(call):
                     self._screen.call(call_line(call.name, call.arguments), call_ending(call))
-        if self._own is not None and _is_over(self._own, view):
-            self._own = None
+        if self._program_call is not None and _has_ended(self._program_call, view):
+            self._program_call = None
         self._running = [
             call_line(call.name, call.arguments)
             for call in view.calls
@@ -73,28 +73,28 @@ class TurnDisplay:
             return f"{view.trouble or 'Waiting'}{queued}"
         if view.turn.state == "waiting":
             return f"{offer(view.turn.question, queued=view.queued)}{queued}"
-        return f"{view.trouble or self._doing(view.turn)}{queued} · Ctrl-C stops"
+        return f"{view.trouble or self._activity(view.turn)}{queued} · Ctrl-C stops"
 
     def draw(self, columns: int, rows: int) -> list[str]:
         """Return the unfinished text and the running calls, in lines for the screen."""
-        running = [*self._running, *([] if self._own is None else [self._own.text])]
+        running = [*self._running, *([] if self._program_call is None else [self._program_call.text])]
         return self._screen.draw(self.answer.unfinished, running, columns=columns, rows=rows)
 
-    def _doing(self, turn: CurrentTurn) -> str:
-        if self._running or self._own is not None:
+    def _activity(self, turn: CurrentTurn) -> str:
+        if self._running or self._program_call is not None:
             return "Working …"
         is_writing = bool(turn.said) or self.answer.turn_id == turn.id
         return "Writing …" if is_writing and self._thinking != turn.id else "Thinking …"
 
     def _is_first(self, call: ShownCall) -> bool:
-        """Return whether this is the first call of its message: the text before the calls is shown once."""
-        return all(each[:2] != (call.session_id, call.call_seq) for each in self._met)
+        """Return whether this is the first call of its message. The text before the calls is shown with it."""
+        return all(each[:2] != (call.session_id, call.call_seq) for each in self._begun)
 
 
 def call_line(name: str, arguments: JsonValue) -> str:
-    """Return a call in a line in which control characters are visible."""
+    """Return a call in one line, with control characters escaped."""
     given = arguments if isinstance(arguments, dict) else {}
-    named = (value for key in TELLING_ARGUMENTS if isinstance(value := given.get(key), str))
+    named = (value for key in MAIN_ARGUMENTS if isinstance(value := given.get(key), str))
     texts = (text for value in given.values() for text in leaves(value))
     what = next(named, None) or next(texts, "")
     line = f"{name}: {what[:SHOWN_MAX]}" if what else name
@@ -102,17 +102,17 @@ def call_line(name: str, arguments: JsonValue) -> str:
 
 
 def call_ending(call: ShownCall) -> str:
-    """Return how a call ended and how long it took; the time is not known of a program's own calls."""
+    """Return the outcome and the duration of a call. The duration of a program's own call is not known."""
     seconds = None if call.took is None or call.name.startswith(OWN) else f"{call.took / SECOND:.1f} s"
     how = "interrupted" if call.state == "unknown" else "failed" if call.has_failed else None
     return ", ".join(filter(None, (how, seconds)))
 
 
-def _is_over(own: Delta, view: TerminalView) -> bool:
+def _has_ended(call: Delta, view: TerminalView) -> bool:
     """Return whether the turn of a program's own call has ended. A view may be older than the live pieces."""
-    if view.cursor.in_session is None or view.cursor.in_session[0] != own.session_id:
-        return view.session_id != own.session_id
-    return view.cursor.in_session[2] >= own.turn_id
+    if view.cursor.in_session is None or view.cursor.in_session[0] != call.session_id:
+        return view.session_id != call.session_id
+    return view.cursor.in_session[2] >= call.turn_id
 
 
 def _is_shown(call: ShownCall) -> bool:

@@ -1,1 +1,1 @@
-"""Other programs as a platform: signed messages come in over HTTP, answers go out as signed callbacks."""
+"""Webhooks as a platform: programs send signed messages over HTTP and get answers as signed callbacks."""

@@ -1,4 +1,4 @@
-"""One HTTP request and the one answer to it, read with h11 from a connection that is then closed."""
+"""Read one HTTP request with h11 and send one answer. The connection is closed afterwards."""
 
 import asyncio
 from contextlib import suppress
@@ -26,7 +26,7 @@ class HttpRequest:
         self._http = h11.Connection(h11.SERVER)
 
     async def read(self) -> bytes | Problem | None:
-        """Return the body, or what is wrong with the request; None when the other side is gone."""
+        """Return the body, or the problem with the request; None if the client closed the connection."""
         body = bytearray()
         try:
             while True:
@@ -44,10 +44,10 @@ class HttpRequest:
                 else:
                     return bytes(body) if isinstance(event, h11.EndOfMessage) else None
         except h11.RemoteProtocolError as error:
-            return Problem(status=error.error_status_hint, detail=f"This is not HTTP as we know it: {error}.")
+            return Problem(status=error.error_status_hint, detail=f"This is not valid HTTP: {error}.")
 
     async def answer(self, answer: Problem | Stored) -> None:
-        """Send the answer, and wait until the other side had time to read it."""
+        """Send the answer, and give the client time to read it."""
         body = answer.to_json()
         headers = [
             ("connection", "close"),
@@ -67,8 +67,8 @@ class HttpRequest:
 
     async def _read_on(self) -> None:
         if self._http.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            self._writer.write(self._http.send(go_on) or b"")
+            go_ahead = h11.InformationalResponse(status_code=100, headers=[])
+            self._writer.write(self._http.send(go_ahead) or b"")
         self._http.receive_data(await self._reader.read(_CHUNK_BYTES))
 
     def _begin(self, request: h11.Request) -> Problem | None:
@@ -77,7 +77,7 @@ class HttpRequest:
             name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
             self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
         if request.target.partition(b"?")[0] != b"/":
-            return Problem(status=404, detail="There is nothing here. Send messages to /.")
+            return Problem(status=404, detail="This path does not exist. Send messages to /.")
         if request.method != b"POST":
             return Problem(status=405, detail="Send messages with POST.", headers=(("allow", "POST"),))
         if int(self.headers.get("content-length", "0")) > BODY_BYTES_MAX:
@@ -85,7 +85,7 @@ class HttpRequest:
         return None
 
     async def _linger(self) -> None:
-        """Read what is still on its way: closing before would reset the connection and lose our answer."""
+        """Read the rest of the request: closing the connection before would reset it and lose the answer."""
         self._writer.write_eof()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_SECONDS):

@@ -1,7 +1,7 @@
-"""Standard Webhooks, read and written: what a signed request says, what a callback says, what its answer means.
+"""Parse and write Standard Webhooks: signed requests, callbacks, and the answers to callbacks.
 
-Pure, and never raises for what came over the network. Only what one of the secrets has signed, over the bytes as they
-came, is looked into; the id that makes a repetition one message is part of what is signed.
+Pure, and raises no exception for data from the network. A body is parsed only after its signature, over the received
+bytes, is verified. The signature covers the message id, so a repeated request is recognised as one message.
 """
 
 import base64
@@ -31,9 +31,9 @@ from keryx.values import dataclass
 
 PLATFORM: Final = "webhook"
 TOLERANCE: Final[Micros] = 5 * MINUTE
-"""How far a request's time may be from ours: within it, the id makes a repetition harmless."""
+"""The largest difference between a request's time and ours. Within it, the message id makes a replay harmless."""
 RETRY_AFTER_MAX: Final[Micros] = DAY
-"""A receiver that wants to be left alone for longer is asked again anyway."""
+"""The longest ``Retry-After`` that is respected."""
 
 _REASON_MAX: Final = 300
 _SECRET_PREFIX: Final = "whsec_"
@@ -41,20 +41,20 @@ _SECRET_BYTES_LEAST: Final = 16
 _ID: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
-_TRY_AGAIN: Final = frozenset({408, 425, 429, 503})
-_OUR_NAMES: Final = re.compile(r"\b(chat|user|thread)_id\b")
+_RETRY_STATUSES: Final = frozenset({408, 425, 429, 503})
+_INTERNAL_NAMES: Final = re.compile(r"\b(chat|user|thread)_id\b")
 _OPTIONAL: Final = ("user_name", "chat_name", "chat_type", "thread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """A key shared with the other side, written ``whsec_`` and base64."""
+    """A key shared with another program, written as ``whsec_`` and base64."""
 
     key: bytes = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a secret as Standard Webhooks writes it, or raise ``InvalidValue`` without repeating it."""
+        """Parse a secret in the format of Standard Webhooks; raise ``InvalidValue`` without repeating the text."""
         encoded = text.strip().removeprefix(_SECRET_PREFIX)
         try:
             key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
@@ -62,42 +62,41 @@ class Secret:
             key = b""
         if len(key) < _SECRET_BYTES_LEAST:
             raise InvalidValue(
-                f"the webhook secret is no base64 of {_SECRET_BYTES_LEAST} bytes or more: make one with "
+                f"the webhook secret is not base64 of at least {_SECRET_BYTES_LEAST} bytes; create a secret with "
                 "`echo whsec_$(openssl rand -base64 32)`"
             )
         return cls(key=key)
 
     def sign(self, message_id: str, timestamp: str, body: bytes) -> bytes:
-        """Return the signature of a message sent under an id at a time, in seconds."""
+        """Return the signature of a message with this id, sent at this time in seconds."""
         return hmac.digest(self.key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a request was not taken, as RFC 9457 says it; nothing of it was kept."""
+    """The answer to a request that is not accepted, in the format of RFC 9457. Nothing of the request is stored."""
 
     status: int
     detail: str
     code: str | None = None
-    """For programs: it stays the same, whatever the words."""
+    """A constant for programs; the detail may change."""
     headers: tuple[tuple[str, str], ...] = ()
     media_type: ClassVar[str] = "application/problem+json"
 
     def to_json(self) -> bytes:
         """Return the body of the answer."""
-        title = HTTPStatus(self.status).phrase
-        told: dict[str, JsonValue] = {
+        body: dict[str, JsonValue] = {
             "type": "about:blank",
-            "title": title,
+            "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,
         }
-        return _dump(told if self.code is None else told | {"code": self.code})
+        return _dump(body if self.code is None else body | {"code": self.code})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The answer to a message that is stored, now or by an earlier request."""
+    """The answer to a message that is stored, by this request or an earlier one."""
 
     id: str
     status: ClassVar[int] = 202
@@ -111,7 +110,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
-    """A request to the receiver of our messages."""
+    """A request that delivers one of our messages."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -120,9 +119,9 @@ class Callback:
 def parse(
     headers: Mapping[str, str], body: bytes, *, now: Micros, secrets: Sequence[Secret], account: str | None
 ) -> Inbound | Malformed | Problem:
-    """Read a request; ``headers`` have lower-case names.
+    """Parse a request; ``headers`` have lower-case names.
 
-    What is signed and cannot be read is ``Malformed``, to be kept; everything else that is wrong is a ``Problem``.
+    A signed body that cannot be parsed is ``Malformed`` and will be stored; any other failure is a ``Problem``.
     """
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -130,38 +129,36 @@ def parse(
     message_id = _message_id(headers)
     if isinstance(message_id, Problem):
         return message_id
-    refused = _check_signature(headers, body, message_id=message_id, now=now, secrets=secrets)
-    if refused is not None:
-        return refused
+    problem = _check_signature(headers, body, message_id=message_id, now=now, secrets=secrets)
+    if problem is not None:
+        return problem
     try:
-        said = _read_body(body)
-        return _inbound(
-            said, ref=message_id, account=account, sent_at=int(headers["webhook-timestamp"]) * SECOND
-        )
+        sent_at = int(headers["webhook-timestamp"]) * SECOND
+        return _inbound(_parse_body(body), ref=message_id, account=account, sent_at=sent_at)
     except InvalidValue as error:
         raw = body.decode("utf-8", "backslashreplace")
-        # Whoever sent it knows the fields by the names of the message.
-        reason = cut(_OUR_NAMES.sub(r"\1", str(error)), _REASON_MAX)
+        # In a message, the fields have shorter names.
+        reason = cut(_INTERNAL_NAMES.sub(r"\1", str(error)), _REASON_MAX)
         return Malformed(ref=message_id, raw=raw, reason=reason)
 
 
 def refusal(refused: Refused) -> Problem:
-    """Return what a program is told whose user may not speak: the same of strangers and of those who were shut out."""
+    """Return the answer for a user without access. It is the same for strangers and for blocked users."""
     if refused.offer_pairing:
         detail = (
-            "This user is not let in yet, and the message was not kept. A request to be let in waits for an hour: "
+            "This user has no access yet, and the message was not stored. A request for access waits for an hour: "
             "the owner answers it with /pair. Send the message again after that."
         )
         return Problem(status=403, detail=detail, code="pairing_required")
     detail = (
-        "This user is not let in, and the message was not kept. The owner can give out a code with /link, or let users "
-        "ask, three at a time, by adding webhook to the setting `pairing`; docs/guide/people.md tells how."
+        "This user has no access, and the message was not stored. The owner can create a code with /link, or let users "
+        "request access, three at a time, by adding webhook to the setting `pairing`; see docs/guide/people.md."
     )
     return Problem(status=403, detail=detail, code="sender_refused")
 
 
 def render(outgoing: Outgoing, *, now: Micros, secret: Secret) -> Callback:
-    """Return the request that carries a piece; its body and id are the same at every attempt."""
+    """Return the request that delivers a piece; its body and id are the same for every attempt."""
     piece = outgoing.piece
     body = _dump(
         {
@@ -184,28 +181,28 @@ def render(outgoing: Outgoing, *, now: Micros, secret: Secret) -> Callback:
 
 
 def media_text(media: MediaPart) -> str:
-    """Say in words what a callback cannot carry: a link to it, or what it is."""
+    """Return the text that replaces media in a callback: its name, with its link if it has one."""
     name = media.name or media.media_type
-    return f"{name}: {media.url}" if media.url else f"({name}: a file that this platform does not carry)"
+    return f"{name}: {media.url}" if media.url else f"({name}: this platform cannot send files)"
 
 
 def outcome_of(status: int, headers: Mapping[str, str], *, key: str, now: Micros) -> Outcome:
-    """Return what the receiver's answer says about the piece sent under ``key``; ``headers`` have lower-case names."""
+    """Return the outcome of sending the piece with this key; ``headers`` have lower-case names."""
     if 200 <= status < 300:
         return Sent(message_id=key)
     reason = f"the callback answered {status}"
-    if status in _TRY_AGAIN:
+    if status in _RETRY_STATUSES:
         return Rejected(reason=reason, retry_after=_retry_after(headers.get("retry-after", ""), now=now))
     if status == HTTPStatus.GONE:
         return Rejected(reason=f"{reason}: the chat is gone", dead_address=True)
     if 300 <= status < 500:
         return Rejected(reason=reason, permanent=True)
-    # It failed over there, before or after it took the message.
+    # The receiver failed, before or after it processed the message.
     return Unknown()
 
 
 def _message_id(headers: Mapping[str, str]) -> str | Problem:
-    """Return the id the request was signed under; ``Idempotency-Key`` is another name of the same header."""
+    """Return the signed id of the message; ``Idempotency-Key`` is another name of the same header."""
     key = headers.get("idempotency-key", "").strip().strip('"')
     message_id = headers.get("webhook-id", "").strip() or key
     if key and key != message_id:
@@ -214,7 +211,8 @@ def _message_id(headers: Mapping[str, str]) -> str | Problem:
         )
     if not message_id:
         return Problem(
-            status=401, detail="The header webhook-id is missing. Sign requests as Standard Webhooks says."
+            status=401,
+            detail="The header webhook-id is missing. Sign requests according to Standard Webhooks.",
         )
     if not _ID.fullmatch(message_id):
         return Problem(status=400, detail="webhook-id must be 1 to 256 visible ASCII characters.")
@@ -230,14 +228,14 @@ def _check_signature(
     if abs(int(timestamp) * SECOND - now) > TOLERANCE:
         return Problem(
             status=401,
-            detail="webhook-timestamp is more than five minutes off. Sign each attempt anew; check the clocks.",
+            detail="webhook-timestamp is more than five minutes off. Sign each attempt again; check the clocks.",
         )
     given = _signatures(headers.get("webhook-signature", ""))
     expected = [secret.sign(message_id, timestamp, body) for secret in secrets]
     if not any(hmac.compare_digest(one, other) for one in expected for other in given):
         return Problem(
             status=401,
-            detail="No signature in webhook-signature fits. Sign the bytes that are sent, with our secret.",
+            detail="No signature in webhook-signature is valid. Sign the bytes of the body, with our secret.",
         )
     return None
 
@@ -254,26 +252,26 @@ def _signatures(header: str) -> list[bytes]:
     return found
 
 
-def _read_body(body: bytes) -> Mapping[str, JsonValue]:
+def _parse_body(body: bytes) -> Mapping[str, JsonValue]:
     try:
-        said = json.loads(body.decode("utf-8"))
+        parsed = json.loads(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidValue(f"The body is not UTF-8 from byte {error.start} on.") from None
     except RecursionError:
-        raise InvalidValue("The body is nested too deep.") from None
+        raise InvalidValue("The body is nested too deeply.") from None
     except ValueError as error:
         raise InvalidValue(f"The body is not JSON: {error}.") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise InvalidValue("The body must be a JSON object with chat, user and text.")
-    return said
+    return parsed
 
 
-def _inbound(said: Mapping[str, JsonValue], *, ref: str, account: str | None, sent_at: Micros) -> Inbound:
-    required = {name: _string(said, name) for name in ("chat", "user", "text")}
+def _inbound(body: Mapping[str, JsonValue], *, ref: str, account: str | None, sent_at: Micros) -> Inbound:
+    required = {name: _string(body, name) for name in ("chat", "user", "text")}
     for name, value in required.items():
         if value is None or not value.strip():
-            raise InvalidValue(f"{name} is missing or empty: give it as a string.")
-    optional = {name: _string(said, name) for name in _OPTIONAL}
+            raise InvalidValue(f"{name} is missing or empty: give a string.")
+    optional = {name: _string(body, name) for name in _OPTIONAL}
     source = Source(
         platform=PLATFORM,
         account=account,
@@ -288,15 +286,15 @@ def _inbound(said: Mapping[str, JsonValue], *, ref: str, account: str | None, se
     return Inbound(source=source, ref=ref, parts=(TextPart(text=required["text"] or ""),), sent_at=sent_at)
 
 
-def _string(said: Mapping[str, JsonValue], name: str) -> str | None:
-    value = said.get(name)
+def _string(body: Mapping[str, JsonValue], name: str) -> str | None:
+    value = body.get(name)
     if value is None or isinstance(value, str):
         return value
     raise InvalidValue(f"{name} must be a string.")
 
 
 def _retry_after(text: str, *, now: Micros) -> Micros | None:
-    """Return how long a receiver wants to be left alone, written in seconds or as a date."""
+    """Return the time of a ``Retry-After`` header, given in seconds or as a date; None if it is not valid."""
     if _SECONDS.fullmatch(text.strip()):
         wait = int(text) * SECOND
     else:
@@ -308,5 +306,5 @@ def _retry_after(text: str, *, now: Micros) -> Micros | None:
 
 
 def _dump(value: JsonValue) -> bytes:
-    # ASCII: what is half a character goes out as an escape, as it came in.
+    # ASCII, so that a lone surrogate is sent as an escape, as it was received.
     return json.dumps(value, separators=(",", ":")).encode("ascii")
