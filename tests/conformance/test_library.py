@@ -202,10 +202,10 @@ async def test_session_for_opens_the_session_that_a_message_enters(
 @pytest.mark.parametrize(
     ("profile", "settings", "message"),
     [
-        ("Work!", {}, "profile: the profile 'Work!' cannot be called so"),
+        ("Work!", {}, "profile: the profile name 'Work!' is not valid"),
         (None, {"scope.dm": "everybody"}, r"settings: scope\.dm: 'everybody' .*person"),
         (None, {"scope.direct": "chat"}, r"settings: there is no setting 'scope\.direct'"),
-        (None, {"turns_max": 3}, r"does not decide turns_max; it can give scope, reset, timezone"),
+        (None, {"turns_max": 3}, r"cannot set turns_max; it can set scope, reset, timezone"),
     ],
 )
 async def test_a_wrong_setting_of_a_program_is_refused_before_the_store_is_opened(

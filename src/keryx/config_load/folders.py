@@ -62,7 +62,7 @@ def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
 
 
 def check_profile(name: str, *, origin: str) -> str:
-    """Return a profile's name. If it is not valid, raise ``InvalidValue`` with a message that begins with ``origin``."""
+    """Return the name of a profile; raise ``InvalidValue``, with ``origin`` in the message, if it is not valid."""
     if not _PROFILE.fullmatch(name):
         raise InvalidValue(
             f"{origin}: the profile name {name!r} is not valid; use at most 32 lower-case letters, "

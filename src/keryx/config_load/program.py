@@ -1,4 +1,4 @@
-"""The settings that a program gives to ``keryx.open``: those that decide which session a message belongs to."""
+"""Read the settings that a program gives to ``keryx.open``: those that decide which session a message belongs to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,9 @@ from keryx.config import Settings
 from keryx.config.readers import Raw
 from keryx.config_load import own_rows
 from keryx.config_load.entry_points import installed_entry_points
-from keryx.config_load.folders import check_profile
+from keryx.config_load.folders import Folders, check_profile
 from keryx.config_load.plugins import InstalledPlugins
-from keryx.config_load.sources import Given, Reading, SettingSource
+from keryx.config_load.sources import RawValue, SettingReader
 from keryx.config_load.table import Table
 from keryx.core.conversations.settings import scope_settings
 from keryx.core.turns.settings import reset_policies
@@ -21,33 +21,35 @@ SECTIONS: Final = ("scope", "reset", own_rows.TIMEZONE.name)
 
 
 def settings_of_program(given: Mapping[str, SettingValue], *, profile: str | None) -> Settings:
-    """Return the settings of a program; raise ``InvalidValue`` with every problem, a line each.
+    """Return the settings of a program; raise ``InvalidValue`` with every problem, one per line.
 
     ``given`` has the names and values of docs/reference/config.md.
     """
     table = Table(InstalledPlugins(installed_entry_points()))
-    nowhere = Path()  # no setting that a program can give is a path or a secret
-    reading = Reading(user_file=nowhere, secrets_file=nowhere, platforms=table.plugins.names("platforms"))
-    reading.take(SettingSource(kind="program", folder=nowhere), _given(table, given))
-    if reading.problems:
-        raise InvalidValue("\n".join(reading.problems))
+    profile = check_profile("main" if profile is None else profile, origin="profile")
+    unused = Path()  # no setting that a program can give is a path or a secret
+    folders = Folders(profile=profile, config_dir=unused, data_dir=unused)
+    reader = SettingReader(folders, table.plugins.names("platforms"))
+    reader.add("program", _raw_values(table, given), folder=unused)
+    if reader.problems:
+        raise InvalidValue("\n".join(reader.problems))
     return Settings(
-        profile=check_profile("main" if profile is None else profile, origin="profile"),
-        scope=scope_settings(reading.values),
-        reset=reset_policies(reading.values, zone=reading.values.of(own_rows.TIMEZONE)),
+        profile=profile,
+        scope=scope_settings(reader.values),
+        reset=reset_policies(reader.values, zone=reader.values.of(own_rows.TIMEZONE)),
     )
 
 
-def _given(table: Table, given: Mapping[str, SettingValue]) -> Iterator[Given | str]:
+def _raw_values(table: Table, given: Mapping[str, SettingValue]) -> Iterator[RawValue | str]:
     for name, value in given.items():
         try:
             if name.partition(".")[0] not in SECTIONS:
-                raise InvalidValue(f"a program does not decide {name}; it can give {', '.join(SECTIONS)}")
+                raise InvalidValue(f"a program cannot set {name}; it can set {', '.join(SECTIONS)}")
             named = table.named(name)
         except InvalidValue as error:
             yield f"settings: {error}"
         else:
-            yield Given(named=named, raw=_raw(value), origin="settings")
+            yield RawValue(named=named, raw=_raw(value), origin="settings")
 
 
 def _raw(value: SettingValue) -> Raw:
