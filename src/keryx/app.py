@@ -55,22 +55,6 @@ class System:
     """Loads what the first turn needs. Call it after the adapters are connected."""
 
 
-class _ToolSources:
-    """The tool sources of all plug-ins, as one source."""
-
-    def __init__(self) -> None:
-        self.all: list[ToolSource] = []
-
-    def troubles(self) -> Sequence[str]:
-        return [trouble for source in self.all for trouble in source.troubles()]
-
-    async def ready(self) -> None:
-        await asyncio.gather(*(source.ready() for source in self.all))
-
-    async def aclose(self) -> None:
-        await asyncio.gather(*(source.aclose() for source in self.all))
-
-
 @asynccontextmanager
 async def open_system(
     configuration: Configuration, *, answering: Answerer | None = None, is_for_one_turn: bool = False
@@ -88,8 +72,12 @@ async def open_system(
         stack.push_async_callback(indexer.stop)
         await stack.enter_async_context(_background(_index_commits(database, indexer)))
         adapters = make_adapters(configuration)
-        sources = _ToolSources()
-        runtime = _make_runtime(configuration, database, adapters, sources)
+        sources: list[ToolSource] = []
+
+        def troubles() -> Sequence[str]:
+            return [trouble for source in sources for trouble in source.troubles()]
+
+        runtime = _make_runtime(configuration, database, adapters, troubles)
         backend = _make_backend(configuration, runtime)
         tools = _make_tools(
             ToolContext(
@@ -98,13 +86,14 @@ async def open_system(
                 ids=runtime.ids,
                 background=backend,
                 splitters={adapter.platform: adapter.split_chat for adapter in adapters},
-                troubles=sources.troubles,
+                troubles=troubles,
                 is_for_one_turn=is_for_one_turn,
             ),
             sources,
         )
         answerer = answering or _make_agent(configuration, runtime)
-        stack.push_async_callback(sources.aclose)
+        for source in sources:
+            stack.push_async_callback(source.aclose)
         bury = await stack.enter_async_context(node_lock(database, configuration.data_dir, runtime.holder))
         watcher = Watcher(database, backend, clock=runtime.clock)
         watching = endlessly(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
@@ -112,7 +101,7 @@ async def open_system(
         yield System(
             runtime=replace(runtime, bury=bury, settings=replace(runtime.settings, answering=answerer.who)),
             agent=answerer.agent,
-            toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources.all),
+            toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources),
             adapters=adapters,
             turns_max=configuration.turns_max,
             agent_name=answerer.who.default,
@@ -187,8 +176,8 @@ def _id_salt(configuration: Configuration, ids: Ids) -> str | None:
     return path.read_text(encoding="ascii")
 
 
-async def _warm_up(answerer: Answerer, sources: _ToolSources) -> None:
-    await asyncio.gather(answerer.warm_up(), sources.ready())
+async def _warm_up(answerer: Answerer, sources: Sequence[ToolSource]) -> None:
+    await asyncio.gather(answerer.warm_up(), *(source.ready() for source in sources))
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:
@@ -203,7 +192,10 @@ def make_adapters(configuration: Configuration) -> list[Adapter]:
 
 
 def _make_runtime(
-    configuration: Configuration, database: Database, adapters: Sequence[Adapter], sources: _ToolSources
+    configuration: Configuration,
+    database: Database,
+    adapters: Sequence[Adapter],
+    troubles: Callable[[], Sequence[str]],
 ) -> Runtime:
     ids = Ids()
     return Runtime(
@@ -213,7 +205,7 @@ def _make_runtime(
         clock=SystemClock(),
         holder=f"{socket.gethostname()}-{os.getpid()}-{ids.token()[:8]}",
         platforms=frozenset({LOCAL_CLI.platform, *(adapter.platform for adapter in adapters)}),
-        troubles=sources.troubles,
+        troubles=troubles,
     )
 
 
@@ -243,7 +235,7 @@ def _make_backend(configuration: Configuration, runtime: Runtime) -> ProcessBack
     )
 
 
-def _make_tools(context: ToolContext, sources: _ToolSources) -> list[Tool]:
+def _make_tools(context: ToolContext, sources: list[ToolSource]) -> list[Tool]:
     """Return the fixed tools, and add the tool sources of the plug-ins to ``sources``."""
     tools: list[Tool] = []
     for plugin in context.configuration.plugins.tools.values():
@@ -251,7 +243,7 @@ def _make_tools(context: ToolContext, sources: _ToolSources) -> list[Tool]:
         made = plugin.make(context)
         tools += made.tools
         if made.source is not None:
-            sources.all.append(made.source)
+            sources.append(made.source)
     return tools
 
 

@@ -6,7 +6,7 @@ The help of every command ends with an example; a test reads it. Each command im
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 import click
@@ -68,7 +68,8 @@ def app(context: click.Context, *, question: str | None, resume: str | None) -> 
         _run("chat", resume=resume)
     text = sys.stdin.read() if question in (None, "-") else question
     if not text or not text.strip():
-        _fail("there is no question: give a text, or write one to standard input")
+        click.echo("keryx: there is no question: give a text, or write one to standard input", err=True)
+        raise click.exceptions.Exit(1)
     _run("print_answer", text=text, resume=resume)
 
 
@@ -93,11 +94,7 @@ def serve(*, demo: bool) -> None:
     """
     if not demo:
         _run("serve")
-    try:
-        code: int = importlib.import_module("keryx.cli.demo").serve_demo()
-    except KeryxError as error:
-        _fail(str(error))
-    _leave(code)
+    _exit_with(lambda: importlib.import_module("keryx.cli.demo").serve_demo())
 
 
 @app.command
@@ -124,20 +121,22 @@ def usage(*, days: int, as_json: bool) -> None:
 
 
 def _run(name: str, *, module: str = "keryx.cli.running", **options: Any) -> NoReturn:
-    """Run a function of ``module`` with the configuration, and exit with its result as the exit code."""
-    try:
+    """Run a function of ``module`` with the configuration, and exit with its result."""
+
+    def run() -> int:
         configuration = importlib.import_module("keryx.config_load").load_config()
         code: int = getattr(importlib.import_module(module), name)(configuration, **options)
+        return code
+
+    _exit_with(run)
+
+
+def _exit_with(run: Callable[[], int]) -> NoReturn:
+    """Exit with the result of ``run`` as the exit code, or with 1 and a message on standard error."""
+    try:
+        code = run()
     except KeryxError as error:
-        _fail(str(error))
-    _leave(code)
-
-
-def _leave(code: int) -> NoReturn:
+        code = 1
+        for line in str(error).splitlines():
+            click.echo(f"keryx: {line}", err=True)
     raise click.exceptions.Exit(code)
-
-
-def _fail(message: str) -> NoReturn:
-    for line in message.splitlines():
-        click.echo(f"keryx: {line}", err=True)
-    _leave(1)

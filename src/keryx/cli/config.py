@@ -1,11 +1,15 @@
 """``keryx config``: show every setting with its origin, and change settings."""
 
-from typing import NoReturn
+from collections.abc import Callable
+from typing import TypeVar
 
 import click
 
 from keryx.config_load import explain_all, find_folders, get_value, set_value
+from keryx.config_load.folders import misplaced_files
 from keryx.errors import InvalidValue
+
+T = TypeVar("T")
 
 VALUE_MAX = 60
 
@@ -24,10 +28,7 @@ def show() -> None:
 
     Example:  keryx config show
     """
-    try:
-        rows = [row._replace(value=_on_one_line(row.value)) for row in explain_all()]
-    except InvalidValue as error:
-        _fail(error)
+    rows = [row._replace(value=_on_one_line(row.value)) for row in _or_exit(explain_all)]
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
         click.echo(f"{row.name:<{name_width}}  {row.value:<{value_width}}  {row.origin}")
@@ -43,10 +44,7 @@ def get(name: str) -> None:
 
     Example:  keryx config get timezone
     """
-    try:
-        click.echo(get_value(name).value)
-    except InvalidValue as error:
-        _fail(error)
+    click.echo(_or_exit(lambda: get_value(name)).value)
     _warn_of_misplaced_files()
 
 
@@ -60,10 +58,7 @@ def set_(name: str, value: str) -> None:
 
     Example:  keryx config set reset.mode daily
     """
-    try:
-        configuration = set_value(name, value)
-    except InvalidValue as error:
-        _fail(error, "Nothing was written.")
+    configuration = _or_exit(lambda: set_value(name, value), "Nothing was written.")
     row = next(row for row in configuration.rows if row.name == name)
     click.echo(f"{name} = {_on_one_line(value)} was written to {configuration.user_file}.")
     if not row.origin.startswith(f"{configuration.user_file}:"):
@@ -76,17 +71,14 @@ def path() -> None:
 
     Example:  $EDITOR $(keryx config path)
     """
-    try:
-        click.echo(str(find_folders().user_file))
-    except InvalidValue as error:
-        _fail(error)
+    click.echo(str(_or_exit(find_folders).user_file))
     _warn_of_misplaced_files()
 
 
 def _warn_of_misplaced_files() -> None:
     """Warn of files that Keryx does not read, on standard error: programs read standard output."""
     folders = find_folders()
-    for path in folders.misplaced_files:
+    for path in misplaced_files(folders):
         click.echo(f"{path} is not read: move it to {folders.config_dir}", err=True)
 
 
@@ -95,7 +87,11 @@ def _on_one_line(value: str) -> str:
     return line if len(line) <= VALUE_MAX else line[: VALUE_MAX - 1] + "…"
 
 
-def _fail(error: InvalidValue, *more: str) -> NoReturn:
-    for line in (str(error), *more):
-        click.echo(line, err=True)
-    raise click.exceptions.Exit(1)
+def _or_exit(call: Callable[[], T], *more: str) -> T:
+    """Return the result of a call. If it raises ``InvalidValue``, print the message and ``more``, and exit with 1."""
+    try:
+        return call()
+    except InvalidValue as error:
+        for line in (str(error), *more):
+            click.echo(line, err=True)
+        raise click.exceptions.Exit(1) from error

@@ -108,14 +108,34 @@ class Explained(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class ProfileFolders:
+    """The folders and files of one profile, which need not exist."""
+
+    profile: str
+    config_dir: Path
+    data_dir: Path
+
+    @property
+    def user_file(self) -> Path:
+        """The file of the owner's settings."""
+        return self.config_dir / "config.yaml"
+
+    @property
+    def secrets_file(self) -> Path:
+        """The file of the owner's secrets."""
+        return self.config_dir / ".env"
+
+    @property
+    def output_dir(self) -> Path:
+        """The folder for output that is routed to ``local``."""
+        return self.data_dir / "output"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration(ProfileFolders):
     """The configuration of one profile, read once at the start."""
 
     settings: Settings
-    config_dir: Path
-    data_dir: Path
-    user_file: Path
-    """The owner's file, which may not exist."""
     project_file: Path | None
     database: str = field(repr=False)
     """A path or an address, which may contain a password."""
@@ -134,21 +154,6 @@ class Configuration:
     rows: tuple[Explained, ...] = field(repr=False)
     """Every setting with its value and origin, in the order of the reference."""
     plugins: "Plugins"
-
-    @property
-    def secrets_file(self) -> Path:
-        """The file of the owner's secrets, which may not exist."""
-        return self.config_dir / ".env"
-
-    @property
-    def profile(self) -> str:
-        """The name of the profile."""
-        return self.settings.profile
-
-    @property
-    def output_dir(self) -> Path:
-        """The folder for output that is routed to ``local``."""
-        return self.data_dir / "output"
 
     @property
     def foreign_variables(self) -> Mapping[str, str]:

@@ -8,11 +8,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from keryx.config import Configuration, Explained
+from keryx.config import Configuration, Explained, ProfileFolders
 from keryx.config_load.build import configuration_of
 from keryx.config_load.entry_points import installed_entry_points
 from keryx.config_load.files import read_text, replace_file
-from keryx.config_load.folders import Folders, find_project_file, folders_of
+from keryx.config_load.folders import find_project_file, folders_of
 from keryx.config_load.plugins import InstalledPlugins
 from keryx.config_load.sources import SettingReader
 from keryx.config_load.table import Table
@@ -31,7 +31,7 @@ def load_config(environ: Mapping[str, str] | None = None, cwd: Path | None = Non
     return _load(_new_table(), *_defaults(environ, cwd))
 
 
-def find_folders(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Folders:
+def find_folders(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> ProfileFolders:
     """Return the profile's folders without reading the files in them."""
     return folders_of(*_defaults(environ, cwd))
 

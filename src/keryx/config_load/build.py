@@ -5,11 +5,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keryx.config import Configuration, Explained, LogSettings, Plugin, PromptSettings, Settings
+from keryx.config import (
+    Configuration,
+    Explained,
+    LogSettings,
+    Plugin,
+    ProfileFolders,
+    PromptSettings,
+    Settings,
+)
 from keryx.config.readers import NONE
 from keryx.config.setting import Setting, Values
 from keryx.config_load import own_rows
-from keryx.config_load.folders import Folders
 from keryx.config_load.table import Table
 from keryx.core.context.settings import HASH_USER_IDS, ID_SALT
 from keryx.core.conversations.settings import TITLES, personalities, scope_settings
@@ -21,7 +28,7 @@ from keryx.errors import InvalidValue
 def configuration_of(
     table: Table,
     values: Values,
-    folders: Folders,
+    folders: ProfileFolders,
     project_file: Path | None,
     *,
     variables: Mapping[str, str],
@@ -34,10 +41,10 @@ def configuration_of(
     database = values.of(own_rows.DATABASE) or str(folders.data_dir / "keryx.db")
     workspace = values.of(own_rows.WORKSPACE)
     configuration = Configuration(
-        settings=_settings(table, values, folders.profile),
+        profile=folders.profile,
         config_dir=folders.config_dir,
         data_dir=folders.data_dir,
-        user_file=folders.user_file,
+        settings=_settings(table, values, folders.profile),
         project_file=project_file,
         database=database,
         timezone=values.of(own_rows.TIMEZONE),

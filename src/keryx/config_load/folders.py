@@ -6,9 +6,9 @@ from pathlib import Path
 
 from platformdirs import PlatformDirs
 
+from keryx.config import ProfileFolders
 from keryx.config.setting import HOME_VARIABLE
 from keryx.errors import InvalidValue
-from keryx.values import dataclass
 
 PROFILE_VARIABLE = "KERYX_PROFILE"
 PROJECT_FILE = "keryx.yaml"
@@ -16,34 +16,7 @@ PROJECT_FILE = "keryx.yaml"
 _PROFILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
-    """The folders of one profile, which need not exist."""
-
-    profile: str
-    config_dir: Path
-    data_dir: Path
-
-    @property
-    def user_file(self) -> Path:
-        """The file of the owner's settings."""
-        return self.config_dir / "config.yaml"
-
-    @property
-    def secrets_file(self) -> Path:
-        """The file of the owner's secrets."""
-        return self.config_dir / ".env"
-
-    @property
-    def misplaced_files(self) -> tuple[Path, ...]:
-        """Files of settings in the folder above the profiles' folders, where Keryx does not read them."""
-        above = self.config_dir.parent
-        return tuple(
-            path for file in (self.user_file, self.secrets_file) if _is_file(path := above / file.name)
-        )
-
-
-def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
+def folders_of(environ: Mapping[str, str], cwd: Path) -> ProfileFolders:
     """Return the folders of the profile that ``environ`` selects.
 
     Without ``KERYX_HOME``, platformdirs takes the usual folders of the system from the process's own environment.
@@ -52,9 +25,9 @@ def folders_of(environ: Mapping[str, str], cwd: Path) -> Folders:
     home = environ.get(HOME_VARIABLE)
     if home:
         folder = cwd / Path(home).expanduser() / profile
-        return Folders(profile=profile, config_dir=folder, data_dir=folder)
+        return ProfileFolders(profile=profile, config_dir=folder, data_dir=folder)
     system = PlatformDirs("keryx", appauthor=False)
-    return Folders(
+    return ProfileFolders(
         profile=profile,
         config_dir=system.user_config_path / profile,
         data_dir=system.user_data_path / profile,
@@ -69,6 +42,13 @@ def check_profile(name: str, *, origin: str) -> str:
             "digits, '-' and '_', beginning with a letter or digit"
         )
     return name
+
+
+def misplaced_files(folders: ProfileFolders) -> list[Path]:
+    """Return files of settings in the folder above the profiles' folders, where Keryx does not read them."""
+    above = folders.config_dir.parent
+    candidates = (above / file.name for file in (folders.user_file, folders.secrets_file))
+    return [path for path in candidates if _is_file(path)]
 
 
 def find_project_file(cwd: Path) -> Path | None:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from keryx.config import Settings
+from keryx.config import ProfileFolders, Settings
 from keryx.config.readers import Raw
 from keryx.config_load import own_rows
 from keryx.config_load.entry_points import installed_entry_points
-from keryx.config_load.folders import Folders, check_profile
+from keryx.config_load.folders import check_profile
 from keryx.config_load.plugins import InstalledPlugins
 from keryx.config_load.sources import RawValue, SettingReader
 from keryx.config_load.table import Table
@@ -28,7 +28,7 @@ def settings_of_program(given: Mapping[str, SettingValue], *, profile: str | Non
     table = Table(InstalledPlugins(installed_entry_points()))
     profile = check_profile("main" if profile is None else profile, origin="profile")
     unused = Path()  # no setting that a program can give is a path or a secret
-    folders = Folders(profile=profile, config_dir=unused, data_dir=unused)
+    folders = ProfileFolders(profile=profile, config_dir=unused, data_dir=unused)
     reader = SettingReader(folders, table.plugins.names("platforms"))
     reader.add("program", _raw_values(table, given), folder=unused)
     if reader.problems:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
+from keryx.config import ProfileFolders
 from keryx.config.readers import Raw
 from keryx.config.setting import Found, Values
-from keryx.config_load.folders import Folders
 from keryx.config_load.table import NamedSetting
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
@@ -30,7 +30,7 @@ class RawValue:
 class SettingReader:
     """Collects values and problems. ``platforms`` are the names of the installed platforms."""
 
-    def __init__(self, folders: Folders, platforms: Collection[str]) -> None:
+    def __init__(self, folders: ProfileFolders, platforms: Collection[str]) -> None:
         self._folders = folders
         self._platforms = platforms
         self._found: dict[str, Found] = {}

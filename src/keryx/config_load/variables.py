@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from keryx.config import ProfileFolders
 from keryx.config.setting import HOME_VARIABLE, PREFIX
 from keryx.config_load.files import read_text
-from keryx.config_load.folders import Folders
 from keryx.config_load.sources import RawValue
 from keryx.config_load.table import NamedSetting, Table
 from keryx.errors import InvalidValue
@@ -23,14 +23,16 @@ _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
-def read_environment(table: Table, environ: Mapping[str, str], folders: Folders) -> Iterator[RawValue | str]:
+def read_environment(
+    table: Table, environ: Mapping[str, str], folders: ProfileFolders
+) -> Iterator[RawValue | str]:
     """Yield the settings of the environment, and every problem with them."""
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         if environ[variable] and variable not in OTHERS:
             yield from _read_variable(table, variable, environ[variable], origin=variable, folders=folders)
 
 
-def read_secrets(table: Table, folders: Folders) -> Iterator[RawValue | str]:
+def read_secrets(table: Table, folders: ProfileFolders) -> Iterator[RawValue | str]:
     """Yield the settings of the ``.env``, and every problem with them; ignore variables of other programs."""
     path = folders.secrets_file
     try:
@@ -62,7 +64,7 @@ def known_variables(environ: Mapping[str, str], path: Path) -> dict[str, str]:
 
 
 def _read_variable(
-    table: Table, variable: str, value: str, *, origin: str, folders: Folders
+    table: Table, variable: str, value: str, *, origin: str, folders: ProfileFolders
 ) -> Iterator[RawValue | str]:
     try:
         setting = table.for_variable(variable)
