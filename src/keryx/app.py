@@ -15,6 +15,7 @@ from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
 from keryx.backends.plugin import BackendContext, BackendPlugin
 from keryx.clock import SystemClock
 from keryx.config import Configuration
+from keryx.core.context.settings import HASH_USER_IDS, ID_SALT
 from keryx.core.conversations.rules.source import LOCAL_CLI
 from keryx.core.conversations.transactions.program_sessions import enter_store
 from keryx.core.media.views import read_contents
@@ -36,7 +37,7 @@ from keryx.values import dataclass
 INDEX_LOOK_SECONDS = 60.0
 PROCESSES = "processes"
 """The subfolder of the data folder for background processes: one folder for each."""
-ID_SALT = "id-salt"
+SALT_FILE = "id-salt"
 """The file in the data folder with the profile's own salt."""
 
 
@@ -162,12 +163,15 @@ async def finish_start(system: System) -> None:
 
 def _id_salt(configuration: Configuration, ids: Ids) -> str | None:
     """Return the salt for hashing user ids: the configured one, or else the profile's. None if ids are not hashed."""
-    prompt = configuration.prompt
-    if not prompt.hash_user_ids or prompt.id_salt is not None:
-        return prompt.id_salt if prompt.hash_user_ids else None
-    path = configuration.data_dir / ID_SALT
+    values = configuration.values
+    if not values.of(HASH_USER_IDS):
+        return None
+    configured = values.of(ID_SALT)
+    if configured is not None:
+        return configured
+    path = configuration.data_dir / SALT_FILE
     if not path.exists():
-        draft = configuration.data_dir / f"{ID_SALT}.{ids.token()}"
+        draft = configuration.data_dir / f"{SALT_FILE}.{ids.token()}"
         draft.touch(mode=0o600)
         draft.write_text(ids.token(), encoding="ascii")
         with suppress(FileExistsError):  # another process of the profile was faster

@@ -10,7 +10,7 @@ import pytest
 
 from keryx.agents.model.choice import access_of, model_choice
 from keryx.agents.model.settings import MODEL
-from keryx.config import Configuration, PromptSettings
+from keryx.config import Configuration
 from keryx.config.setting import Setting
 from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
 from keryx.config_load.entry_points import installed_entry_points
@@ -18,6 +18,7 @@ from keryx.config_load.files import replace_file
 from keryx.config_load.plugins import InstalledPlugins
 from keryx.config_load.table import Table
 from keryx.core.context.rules.prices import Price
+from keryx.core.context.settings import HASH_USER_IDS, ID_SALT
 from keryx.core.conversations.rules.session_settings import Personality
 from keryx.core.conversations.rules.source import Source
 from keryx.core.people.rules.toolset import ToolsetSettings
@@ -152,10 +153,11 @@ def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
 
 
 def test_ids_of_users_are_told_unless_the_owner_hides_them(place: Place) -> None:
-    assert place.load().prompt == PromptSettings()
+    assert place.load().values.of(HASH_USER_IDS) is False
     place.write(place.user_file, "prompt:\n  hash_user_ids: true\n")
-    found = place.load(KERYX_PROMPT_ID_SALT="pepper").prompt
-    assert found == PromptSettings(hash_user_ids=True, id_salt="pepper")
+    found = place.load(KERYX_PROMPT_ID_SALT="pepper")
+    assert (found.values.of(HASH_USER_IDS), found.values.of(ID_SALT)) == (True, "pepper")
+    assert "pepper" not in repr(found)
     assert place.origin("prompt.id_salt", KERYX_PROMPT_ID_SALT="pepper")[0] == "set"
 
 

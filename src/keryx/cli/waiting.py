@@ -13,7 +13,7 @@ _UNSUPPORTED: Final = (NotImplementedError, RuntimeError)
 
 
 @contextmanager
-def on_signals(handle: Callable[[signal.Signals], None], *signals: signal.Signals) -> Iterator[None]:
+def on_signals(handle: Callable[[signal.Signals], object], *signals: signal.Signals) -> Iterator[None]:
     """During the block, call ``handle`` in the running loop for each of the signals instead of ending the process."""
     loop = asyncio.get_running_loop()
     for number in signals:

@@ -83,15 +83,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptSettings:
-    """Whether and how the ids of users are hashed in prompts."""
-
-    hash_user_ids: bool = False
-    id_salt: str | None = field(default=None, repr=False)
-    """None if the profile's own salt is used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """The level and format of the log."""
 
@@ -142,7 +133,6 @@ class Configuration(ProfileFolders):
     timezone: str
     workspace: Path | None
     """The workspace of conversations without their own; None for the folder in which Keryx started."""
-    prompt: PromptSettings
     turns_max: int
     log: LogSettings
     values: Values

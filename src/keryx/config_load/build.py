@@ -11,14 +11,12 @@ from keryx.config import (
     LogSettings,
     Plugin,
     ProfileFolders,
-    PromptSettings,
     Settings,
 )
 from keryx.config.readers import NONE
 from keryx.config.setting import Setting, Values
 from keryx.config_load import own_rows
 from keryx.config_load.table import Table
-from keryx.core.context.settings import HASH_USER_IDS, ID_SALT
 from keryx.core.conversations.settings import TITLES, personalities, scope_settings
 from keryx.core.people.settings import PAIRING, WELCOME_TEXT, toolset_settings
 from keryx.core.turns.settings import TURNS, busy_settings, reset_policies
@@ -49,7 +47,6 @@ def configuration_of(
         database=database,
         timezone=values.of(own_rows.TIMEZONE),
         workspace=None if workspace is None else Path(workspace),
-        prompt=PromptSettings(hash_user_ids=values.of(HASH_USER_IDS), id_salt=values.of(ID_SALT)),
         turns_max=values.of(TURNS),
         log=LogSettings(level=values.of(own_rows.LOG_LEVEL), format=values.of(own_rows.LOG_FORMAT)),
         values=values,

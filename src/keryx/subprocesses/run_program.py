@@ -10,7 +10,6 @@ import pty
 import signal
 import sys
 import termios
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -132,21 +131,21 @@ async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
 
 async def _end_group(group: int) -> bool:
     """End a process group with SIGTERM, then SIGKILL. Return whether any process ran."""
-    if not _signal(group, signal.SIGTERM):
+    if not signal_group(group, signal.SIGTERM):
         return False
     try:
         for _ in range(round(GRACE_SECONDS / LOOK_SECONDS)):
             # The system sends no event at the end of a group.
             await asyncio.sleep(LOOK_SECONDS)
-            if not _signal(group, 0):
+            if not signal_group(group, 0):
                 break
     finally:
-        _signal(group, signal.SIGKILL)
+        signal_group(group, signal.SIGKILL)
     return True
 
 
-def _signal(group: int, number: int) -> bool:
-    """Send a signal to a process group; return whether a process could receive it."""
+def signal_group(group: int, number: int) -> bool:
+    """Send a signal to a process group. Return whether a process could receive it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -160,8 +159,7 @@ class _Output(asyncio.Protocol):
     def __init__(self, bytes_max: int) -> None:
         self._half = bytes_max // 2
         self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
+        self._tail = bytearray()
         self._dropped = 0
         self.ended = asyncio.Event()
 
@@ -169,16 +167,10 @@ class _Output(asyncio.Protocol):
         """Keep the data, and drop from the middle what exceeds the limit."""
         room = self._half - len(self._head)
         self._head += data[:room]
-        if len(data) > room:
-            self._tail.append(data[room:])
-            self._tail_bytes += len(data) - room
-        while self._tail_bytes > self._half:
-            over = min(self._tail_bytes - self._half, len(self._tail[0]))
-            self._tail[0] = self._tail[0][over:]
-            self._tail_bytes -= over
-            self._dropped += over
-            if not self._tail[0]:
-                self._tail.popleft()
+        self._tail += data[room:]
+        excess = max(0, len(self._tail) - self._half)
+        del self._tail[:excess]
+        self._dropped += excess
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a terminal ends with an error
         """Note the end of the output."""
@@ -187,8 +179,7 @@ class _Output(asyncio.Protocol):
     @property
     def text(self) -> str:
         """The output as text, with a note in place of a dropped middle."""
-        head, tail = bytes(self._head), b"".join(self._tail)
         if not self._dropped:
-            return (head + tail).decode("utf-8", "replace")
+            return (self._head + self._tail).decode("utf-8", "replace")
         note = f"\n\n[{self._dropped} bytes of the output are left out here.]\n\n"
-        return head.decode("utf-8", "replace") + note + tail.decode("utf-8", "replace")
+        return self._head.decode("utf-8", "replace") + note + self._tail.decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from keryx.errors import AgentFailed
+from keryx.subprocesses.run_program import signal_group
 from keryx.values import dataclass
 
 LINE_BYTES_MAX: Final = 50 * 1024 * 1024
@@ -50,11 +51,6 @@ class RunningProgram:
         self.stdout = process.stdout
         self.stderr = process.stderr
 
-    @property
-    def code(self) -> int | None:
-        """Its exit code; None while it runs."""
-        return self._process.returncode
-
     async def wait(self) -> int:
         """Wait for its end and return its exit code."""
         return await self._process.wait()
@@ -64,26 +60,21 @@ class RunningProgram:
         with suppress(OSError, RuntimeError):
             self.stdin.close()
         try:
-            for number in (None, signal.SIGTERM):
-                if number is not None:
-                    self._signal(number)
+            for number in (0, signal.SIGTERM):  # 0 sends no signal
+                signal_group(self._process.pid, number)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._process.wait()
                         return
         finally:
             # Its children may outlive it, and a cancelled caller must leave no process behind.
-            self._signal(signal.SIGKILL)
+            signal_group(self._process.pid, signal.SIGKILL)
         await self._process.wait()
 
     async def stop(self, *, seconds: float) -> None:
         """End it and everything it started with SIGTERM, and with SIGKILL if it does not end in time."""
-        self._signal(signal.SIGTERM)
+        signal_group(self._process.pid, signal.SIGTERM)
         await self.end(seconds=seconds)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
 
 async def start_program(

@@ -10,8 +10,7 @@ import asyncio
 import io
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -63,8 +62,12 @@ async def chat(
     )
     screen.write_with(terminal.write, redraw=terminal.redraw)
     adapter = TerminalAdapter(window.chat.source.account, shown=window.display.shown)
-    keys = _interruptible(window) if at_terminal else nullcontext()
-    with on_signals(window.end, signal.SIGTERM, signal.SIGHUP), keys:
+    with ExitStack() as stack:
+        stack.enter_context(on_signals(window.end, signal.SIGTERM, signal.SIGHUP))
+        if at_terminal:
+            # Also while the keyboard is not read, Ctrl-C stops an answer and other keys are queued.
+            stack.enter_context(on_signals(lambda _: window.interrupt(), signal.SIGINT))
+            stack.enter_context(quiet_keys())
         async with TerminalWorker(runtime, agent, toolbox, chat=window.chat, adapter=adapter) as worker:
             screen.greet(agent_name)
             code = await _run(window, worker, terminal, resume=resume)
@@ -72,18 +75,6 @@ async def chat(
                 await window.show_resume_command()
             await terminal.written()
     return code if window.ended_by is None else BY_SIGNAL + window.ended_by
-
-
-@contextmanager
-def _interruptible(window: ChatWindow) -> Iterator[None]:
-    """During the block, Ctrl-C stops an answer and other keys are queued, even while the keyboard is not read."""
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, window.interrupt)
-    try:
-        with quiet_keys():
-            yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 async def _run(window: ChatWindow, worker: TerminalWorker, terminal: Input, *, resume: str | None) -> int:
