@@ -1,4 +1,4 @@
-"""Packages that say they bring plug-ins, and bring nothing else: what Keryx knows from metadata needs no more."""
+"""Metadata of packages that declare plug-ins, without any code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A chat, a printed answer or a gateway in a process of its own: ``python -m tests.cli.runner TASK ADDRESS …``."""
+"""Run a chat, a printed answer or a gateway in its own process: ``python -m tests.cli.runner TASK ADDRESS …``."""
 
 import argparse
 import asyncio
@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.02
 
 
 class Storyteller:
-    """Tells a story whose end waits for a file to be there; told to fail or to run something, it does."""
+    """An agent that tells a story whose end waits until a file exists, and that fails or runs a command on request."""
 
     def __init__(self, gate: Path) -> None:
         self._gate = gate
@@ -61,12 +61,12 @@ class Storyteller:
 
 
 class Shell(BaseTool):
-    """Runs a command without asking anybody."""
+    """Runs a command without an approval."""
 
     name = "shell"
     description = "Run a command."
     effect: StepEffect = "once"
-    parameters = {"command": Parameter(help="What is run", required=True)}  # noqa: RUF012 - never changed
+    parameters = {"command": Parameter(help="The command", required=True)}  # noqa: RUF012 - never changed
 
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:  # noqa: ARG002
         arguments = ["sh", "-c", given.text("command")]
@@ -80,8 +80,8 @@ def _said(text: str) -> Answer:
     return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),)))
 
 
-def make_desk(database: Database, *, settings: Settings | None = None) -> Runtime:
-    """A desk of this process."""
+def make_runtime(database: Database, *, settings: Settings | None = None) -> Runtime:
+    """Return a runtime for this process."""
     ids = Ids()
     return Runtime(
         database=database,
@@ -94,7 +94,7 @@ def make_desk(database: Database, *, settings: Settings | None = None) -> Runtim
 
 
 def make_agent(gate: Path | None) -> Agent:
-    """The guide, or with a gate a storyteller."""
+    """Return the guide, or, with a gate, a storyteller."""
     return Guide() if gate is None else Storyteller(gate)
 
 
@@ -110,7 +110,7 @@ async def serve(runtime: Runtime, agent: Agent, toolbox: Toolbox) -> int:
 
 
 async def main() -> int:
-    """Do what the arguments say."""
+    """Run the task of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("task", choices=["chat", "print", "serve"])
     parser.add_argument("address")
@@ -121,7 +121,7 @@ async def main() -> int:
     given = parser.parse_args()
     database = open_database(given.address)
     try:
-        runtime, agent = make_desk(database), make_agent(given.gate)
+        runtime, agent = make_runtime(database), make_agent(given.gate)
         toolbox = Toolbox([*keryx_tools(database), Shell()])
         if given.task == "serve":
             return await serve(runtime, agent, toolbox)

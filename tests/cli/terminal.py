@@ -1,4 +1,4 @@
-"""A pseudo-terminal with somebody in front of it, who types and reads."""
+"""A pseudo-terminal with a person who types and reads, and chats, gateways and programs in their own processes."""
 
 import asyncio
 import codecs
@@ -23,28 +23,28 @@ _ESCAPE = re.compile(r"\x1b(?:\[([0-?]*)[ -/]*([@-~])|\][^\x07\x1b]*(?:\x07|\x1b
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*)?$")
 
 
-class Paper:
-    """What stands on a terminal, as if it had scrolled on paper: nothing that was on it is gone."""
+class ScrollingScreen:
+    """The text of a terminal with unlimited scrollback: no line is lost."""
 
     def __init__(self) -> None:
         self._lines: list[list[str]] = [[]]
         self._row = self._column = 0
         self._pending = ""
         self.asked = 0
-        """How often a program asked where the cursor is."""
+        """How often a program asked for the position of the cursor."""
 
     @property
     def text(self) -> str:
-        """What can be read on it."""
+        """All text, from the beginning."""
         return "\n".join("".join(line).rstrip() for line in self._lines)
 
     @property
     def row(self) -> int:
-        """Where the cursor is on a screen that shows the end of the paper."""
+        """The row of the cursor on a screen that shows the end of the text."""
         return min(self._row + 1, ROWS - 12)
 
     def write(self, text: str) -> None:
-        """Let a program write."""
+        """Interpret the output of a program."""
         text = self._pending + text
         cut = _UNFINISHED.search(text)
         text, self._pending = (text[: cut.start()], cut[0]) if cut else (text, "")
@@ -96,11 +96,11 @@ class Paper:
 
 
 class Person:
-    """Types into one end of a terminal and reads what appears on it."""
+    """Types into one end of a terminal and reads the output."""
 
     def __init__(self, master: int) -> None:
         self._master = master
-        self._paper = Paper()
+        self._screen = ScrollingScreen()
         self._answered = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._came = asyncio.Event()
@@ -108,8 +108,8 @@ class Person:
 
     @property
     def text(self) -> str:
-        """What can be read on the terminal, from the beginning."""
-        return self._paper.text
+        """All text on the terminal, from the beginning."""
+        return self._screen.text
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -120,7 +120,7 @@ class Person:
         self.type(text + ENTER)
 
     async def sees(self, text: str, *, times: int = 1) -> None:
-        """Wait until something has appeared so often."""
+        """Wait until a text has appeared this many times."""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while self.text.count(text) < times:
@@ -130,7 +130,7 @@ class Person:
             raise AssertionError(f"{text!r} did not appear {times} times in:\n{self.text}") from None
 
     def leave(self) -> None:
-        """Look no more."""
+        """Stop reading."""
         asyncio.get_running_loop().remove_reader(self._master)
 
     def _read(self) -> None:
@@ -140,11 +140,11 @@ class Person:
             came = b""
         if not came:
             self.leave()
-        self._paper.write(self._decoder.decode(came))
-        while self._answered < self._paper.asked:
-            # As every terminal does; a status line is drawn only where the height is known.
+        self._screen.write(self._decoder.decode(came))
+        while self._answered < self._screen.asked:
+            # Every terminal answers this query. Without the answer, no status line is drawn.
             self._answered += 1
-            self.type(f"\x1b[{self._paper.row};1R")
+            self.type(f"\x1b[{self._screen.row};1R")
         self._came.set()
 
 
@@ -156,7 +156,7 @@ def open_terminal() -> tuple[int, int]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What a process of ours is started with."""
+    """Return the environment for a process of Keryx."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
@@ -167,12 +167,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def command(task: str, *arguments: str) -> list[str]:
-    """What starts a process of ours."""
+    """Return the command line that starts a process of Keryx."""
     return [sys.executable, "-m", "tests.cli.runner", task, *arguments]
 
 
-class Seat(Person):
-    """Somebody in front of a chat that runs in a process of its own."""
+class ChatProcess(Person):
+    """A person at a chat that runs in its own process."""
 
     def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
         super().__init__(master)
@@ -180,7 +180,7 @@ class Seat(Person):
         self.has_terminal = True
 
     def hang_up(self) -> None:
-        """Take the terminal away, as a closed window or a lost connection does."""
+        """Close the terminal, like a closed window or a lost connection."""
         self.process.send_signal(signal.SIGHUP)
         self.leave()
         os.close(self._master)
@@ -193,8 +193,8 @@ class Seat(Person):
 
 
 @asynccontextmanager
-async def seat(*arguments: str, **more: str) -> AsyncIterator[Seat]:
-    """Sit down at a chat; whatever happens, its process ends with the block."""
+async def chat_process(*arguments: str, **more: str) -> AsyncIterator[ChatProcess]:
+    """Start a chat at a terminal in its own process, which ends with the block."""
     master, slave = open_terminal()
     process = await asyncio.create_subprocess_exec(
         *command("chat", *arguments),
@@ -206,7 +206,7 @@ async def seat(*arguments: str, **more: str) -> AsyncIterator[Seat]:
         start_new_session=True,
     )
     os.close(slave)
-    person = Seat(master, process)
+    person = ChatProcess(master, process)
     try:
         yield person
     finally:
@@ -220,7 +220,7 @@ async def seat(*arguments: str, **more: str) -> AsyncIterator[Seat]:
 
 @asynccontextmanager
 async def gateway(*arguments: str) -> AsyncIterator[None]:
-    """Run a gateway in a process of its own."""
+    """Run a gateway in its own process."""
     process = await asyncio.create_subprocess_exec(
         *command("serve", *arguments),
         cwd=ROOT,
@@ -239,7 +239,7 @@ async def gateway(*arguments: str) -> AsyncIterator[None]:
 
 
 async def run(task: str, *arguments: str, given: str = "", **more: str) -> tuple[int | None, str, str]:
-    """Run a process without a terminal to its end; return its exit code and what it wrote."""
+    """Run a process without a terminal to its end; return its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
         *command(task, *arguments),
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""An answer that grows is shown block by block, all of it, and nothing twice."""
+"""A growing answer is shown block by block, completely, and no text twice."""
 
 from itertools import pairwise
 
@@ -45,7 +45,7 @@ def test_a_block_is_complete_when_another_begins_or_its_fence_is_closed(text: st
         ("```python\nb\n```\nc", 2, "```\nc"),
     ],
 )
-def test_the_last_lines_of_code_that_grows_are_code(text: str, count: int, last: str) -> None:
+def test_the_last_lines_of_growing_code_stay_code(text: str, count: int, last: str) -> None:
     assert last_lines(text, count) == last
 
 
@@ -57,9 +57,7 @@ def squeezed(shown: list[str]) -> str:
 @given(
     text=st.sampled_from(TEXTS), cuts=st.lists(st.integers(0, 60)), how=st.sampled_from(["live", "stored"])
 )
-def test_however_it_is_cut_everything_is_shown_once_and_in_order(
-    text: str, cuts: list[int], how: str
-) -> None:
+def test_all_text_is_shown_once_and_in_order_for_any_pieces(text: str, cuts: list[int], how: str) -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     places = sorted({0, *(cut for cut in cuts if cut < len(text)), len(text)})
@@ -72,7 +70,7 @@ def test_however_it_is_cut_everything_is_shown_once_and_in_order(
     assert squeezed(shown) == "".join(text.split())
 
 
-def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> None:
+def test_text_before_a_call_is_shown_before_text_after_it() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.add(1, after=1, offset=0, text="I look")
@@ -85,7 +83,7 @@ def test_what_was_said_before_a_call_is_shown_and_then_what_comes_after_it() -> 
     assert speech.turn_id is None
 
 
-def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
+def test_stored_text_before_a_call_is_shown_if_its_live_text_was_missed() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.end_step(1, "I look.", seq=2)
@@ -96,7 +94,7 @@ def test_what_is_stored_before_a_call_is_shown_where_it_was_not_heard() -> None:
     assert shown == ["I look.", "I see.", "heard so"]
 
 
-def test_what_is_heard_late_was_shown_with_its_call() -> None:
+def test_late_live_text_is_not_shown_again_after_its_call() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.end_step(1, "I look.", seq=2)
@@ -108,7 +106,7 @@ def test_what_is_heard_late_was_shown_with_its_call() -> None:
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
-def test_what_is_heard_before_its_call_is_seen_comes_after_the_words_of_the_call(*, is_heard: bool) -> None:
+def test_live_text_after_a_call_is_shown_after_the_text_of_the_call(*, is_heard: bool) -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     if is_heard:
@@ -120,7 +118,7 @@ def test_what_is_heard_before_its_call_is_seen_comes_after_the_words_of_the_call
     assert shown == ["I look.", "I look again."]
 
 
-def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
+def test_an_answer_that_differs_from_its_live_text_is_shown_in_full() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.add_stored(1, "It is")
@@ -130,7 +128,7 @@ def test_an_answer_that_is_another_than_was_said_is_shown_whole() -> None:
     assert shown == ["It is 4", "I had to", "I could not answer: no paper"]
 
 
-def test_a_gap_is_left_for_the_end() -> None:
+def test_live_text_after_a_gap_is_shown_at_the_end() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.add(1, after=1, offset=4, text="two")
@@ -138,7 +136,7 @@ def test_a_gap_is_left_for_the_end() -> None:
     assert shown == ["one two"]
 
 
-def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
+def test_an_interrupted_answer_continues_where_it_stopped() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.add(1, after=1, offset=0, text="one ")
@@ -150,7 +148,7 @@ def test_an_answer_that_another_broke_into_goes_on_where_it_was() -> None:
     assert shown == ["one ", "two", "Other.", "Third."]
 
 
-def test_stopped_it_keeps_what_was_said() -> None:
+def test_a_stopped_answer_keeps_its_text() -> None:
     shown: list[str] = []
     speech = GrowingAnswer(shown.append)
     speech.add(1, after=1, offset=0, text="zero\n\none")

@@ -1,4 +1,4 @@
-"""The terminal chat in processes of its own, on real pseudo-terminals: alone, beside a gateway, and killed."""
+"""The terminal chat in its own processes, at real pseudo-terminals: alone, beside a gateway, and killed."""
 
 import signal
 from pathlib import Path
@@ -15,14 +15,14 @@ from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx
 from keryx.store.opening import open_database
-from tests.cli.runner import make_desk
-from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, gateway, run, seat
+from tests.cli.runner import make_runtime
+from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, chat_process, gateway, run
 
 WEB = Source(platform="web", chat_id="browser", chat_type="dm")
 
 
 async def look(address: str) -> tuple[list[str], list[str]]:
-    """Return what is broken in a store, and the fates of everything that was said."""
+    """Return the broken invariants of a store, and the fates of all messages."""
     database = open_database(address)
     try:
         broken = await database.read(check_invariants)
@@ -39,8 +39,8 @@ def _fates(tx: ReadTx) -> list[str]:
 
 
 async def say_elsewhere(database: Database, text: str) -> Accepted:
-    """Let the owner say something on another surface."""
-    desk = make_desk(database)
+    """Accept a message of the owner from another surface."""
+    desk = make_runtime(database)
     inbound = Inbound(source=WEB, ref=Ids().token(), parts=(TextPart(text=text),))
     outcome = await database.write(
         lambda tx: accept_message(tx, inbound, settings=desk.settings, ids=desk.ids, commands=COMMANDS)
@@ -49,9 +49,11 @@ async def say_elsewhere(database: Database, text: str) -> Accepted:
     return outcome
 
 
-async def test_a_message_is_answered_and_the_way_back_is_told(store_address: str, tmp_path: Path) -> None:
+async def test_a_message_is_answered_and_the_resume_command_is_shown(
+    store_address: str, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("The guide answers here")
         person.enter("good morning")
         await person.sees("You said: good morning")
@@ -64,11 +66,9 @@ async def test_a_message_is_answered_and_the_way_back_is_told(store_address: str
     assert await look(store_address) == ([], ["answered", "answered"])
 
 
-async def test_a_conversation_goes_on_where_it_was_and_by_its_name(
-    store_address: str, tmp_path: Path
-) -> None:
+async def test_a_conversation_continues_by_default_and_by_name(store_address: str, tmp_path: Path) -> None:
     gate = str(tmp_path / "gate")
-    async with seat(store_address, "--gate", gate) as person:
+    async with chat_process(store_address, "--gate", gate) as person:
         person.enter("about Rome")
         await person.sees("You said: about Rome")
         person.enter("/new")
@@ -77,7 +77,7 @@ async def test_a_conversation_goes_on_where_it_was_and_by_its_name(
         await person.sees("You said: about Paris")
         person.type(CTRL_D)
         assert await person.ended() == 0
-    async with seat(store_address, "--gate", gate, "--resume", "about Rome") as person:
+    async with chat_process(store_address, "--gate", gate, "--resume", "about Rome") as person:
         await person.sees("Going on with 'about Rome'")
         await person.sees("Ready.")
         person.type(CTRL_D)
@@ -86,10 +86,10 @@ async def test_a_conversation_goes_on_where_it_was_and_by_its_name(
         assert "You said" not in person.text
 
 
-async def test_an_answer_is_shown_as_it_is_said_and_ctrl_c_keeps_what_was_said(
+async def test_an_answer_is_shown_while_it_grows_and_ctrl_c_keeps_its_text(
     store_address: str, tmp_path: Path
 ) -> None:
-    async with seat(store_address, "--gate", str(tmp_path / "gate")) as person:
+    async with chat_process(store_address, "--gate", str(tmp_path / "gate")) as person:
         await person.sees("Ready.")
         person.enter("tell me a story")
         await person.sees("Once there was a herald.")
@@ -109,17 +109,17 @@ async def test_an_answer_is_shown_as_it_is_said_and_ctrl_c_keeps_what_was_said(
     assert sorted(fates) == ["answered", "cancelled", "command"]
 
 
-async def test_killed_in_the_middle_of_an_answer_it_goes_on_at_the_next_start(
+async def test_an_answer_interrupted_by_a_kill_continues_at_the_next_start(
     store_address: str, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         person.enter("tell me a story")
         await person.sees("Once there was a herald.")
         person.process.send_signal(signal.SIGKILL)
         await person.ended()
     gate.touch()
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("He spoke to kings.")
         person.enter("thank you")
         await person.sees("You said: thank you")
@@ -127,7 +127,7 @@ async def test_killed_in_the_middle_of_an_answer_it_goes_on_at_the_next_start(
         assert await person.ended() == 0
         assert person.text.count("He spoke to kings.") == 1
         assert "kings.\n(possibly" not in person.text
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("Ready.")
         person.enter("again")
         await person.sees("You said: again")
@@ -136,28 +136,26 @@ async def test_killed_in_the_middle_of_an_answer_it_goes_on_at_the_next_start(
     assert await look(store_address) == ([], ["answered", "answered", "answered"])
 
 
-async def test_beside_a_gateway_it_only_watches(store_address: str, tmp_path: Path) -> None:
+async def test_a_terminal_beside_a_gateway_runs_no_turns(store_address: str, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    async with gateway(store_address, "--gate", str(gate)), seat(store_address) as person:
+    async with gateway(store_address, "--gate", str(gate)), chat_process(store_address) as person:
         person.enter("tell me a story")
         await person.sees("Once there was a herald.")
         gate.touch()
         await person.sees("He spoke to kings.")
         assert person.text.count("Once there was a herald.") == 1
-        # The guide of this process would have answered otherwise.
+        # The guide of the chat's process would answer differently.
         assert SETUP[:20] not in person.text
         person.type(CTRL_D)
         assert await person.ended() == 0
     assert await look(store_address) == ([], ["answered"])
 
 
-async def test_what_is_said_elsewhere_in_the_conversation_is_shown_with_its_name(
-    store_address: str, tmp_path: Path
-) -> None:
+async def test_messages_from_elsewhere_are_shown_with_the_sender(store_address: str, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     database = open_database(store_address)
     try:
-        async with seat(store_address, "--gate", str(gate)) as person:
+        async with chat_process(store_address, "--gate", str(gate)) as person:
             person.enter("about Rome")
             await person.sees("You said: about Rome")
             joined = await say_elsewhere(database, "/attach about Rome")
@@ -176,9 +174,12 @@ async def test_what_is_said_elsewhere_in_the_conversation_is_shown_with_its_name
         await database.close()
 
 
-async def test_two_terminals_show_the_same_and_each_thing_once(store_address: str, tmp_path: Path) -> None:
+async def test_two_terminals_show_the_same_messages_once_each(store_address: str, tmp_path: Path) -> None:
     gate = str(tmp_path / "gate")
-    async with seat(store_address, "--gate", gate) as first, seat(store_address, "--gate", gate) as second:
+    async with (
+        chat_process(store_address, "--gate", gate) as first,
+        chat_process(store_address, "--gate", gate) as second,
+    ):
         await first.sees("Ready.")
         await second.sees("Ready.")
         first.enter("hello there")
@@ -196,11 +197,11 @@ async def test_two_terminals_show_the_same_and_each_thing_once(store_address: st
     assert await look(store_address) == ([], ["answered", "answered"])
 
 
-async def test_what_came_while_no_terminal_was_open_is_shown_at_the_next_start(
+async def test_deliveries_without_an_open_terminal_are_shown_at_the_next_start(
     store_address: str, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("Ready.")
         person.enter("tell me a story")
         await person.sees("Once there was a herald.")
@@ -217,22 +218,22 @@ async def test_what_came_while_no_terminal_was_open_is_shown_at_the_next_start(
                 since = database.change_no
         finally:
             await database.close()
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("He spoke to kings.")
         await person.sees("Ready.")
         person.type(CTRL_D)
         assert await person.ended() == 0
-    async with seat(store_address, "--gate", str(gate)) as person:
+    async with chat_process(store_address, "--gate", str(gate)) as person:
         await person.sees("Ready.")
         person.enter("so?")
         await person.sees("You said: so?")
         assert "kings" not in person.text
 
 
-async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path: Path) -> None:
+async def test_the_prompt_has_lines_history_and_completion(tmp_path: Path) -> None:
     store, history = str(tmp_path / "keryx.db"), tmp_path / "data" / "history"
     arguments = (store, "--gate", str(tmp_path / "gate"), "--history", str(history))
-    async with seat(*arguments, NO_COLOR="1") as person:
+    async with chat_process(*arguments, NO_COLOR="1") as person:
         await person.sees("Ready.")
         person.type(f"one{ALT_ENTER}two\\\rthree\r")
         await person.sees("You said: one")
@@ -246,7 +247,7 @@ async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path:
         await person.sees("You said: after it")
         person.type(CTRL_D)
         assert await person.ended() == 0
-    async with seat(*arguments) as person:
+    async with chat_process(*arguments) as person:
         await person.sees("Ready.")
         person.type("\x1b[A\r")
         await person.sees("You said: after it")
@@ -254,7 +255,7 @@ async def test_lines_history_and_completion_work_as_at_any_good_prompt(tmp_path:
     assert history.stat().st_mode & 0o077 == 0
 
 
-async def test_without_a_terminal_every_line_is_a_message_and_the_output_plain(
+async def test_without_a_terminal_every_line_is_a_message_and_output_is_plain(
     store_address: str, tmp_path: Path
 ) -> None:
     code, out, err = await run(
@@ -268,15 +269,15 @@ async def test_without_a_terminal_every_line_is_a_message_and_the_output_plain(
     assert "You said: bye\n" in out
 
 
-async def test_what_stands_apart_in_an_answer_stands_apart_without_a_terminal(store_address: str) -> None:
+async def test_blank_lines_of_an_answer_are_kept_without_a_terminal(store_address: str) -> None:
     code, out, err = await run("chat", store_address, given="hello\n")
     assert (code, err) == (0, "")
-    # The welcome may come between them.
+    # The welcome may appear between them.
     assert f"{SETUP}\n\n" in out
     assert f"{ABILITIES}\n\n" in out
 
 
-async def test_a_script_gets_the_answer_and_nothing_else(store_address: str, tmp_path: Path) -> None:
+async def test_a_script_gets_only_the_answer(store_address: str, tmp_path: Path) -> None:
     gate = str(tmp_path / "gate")
     assert await run("print", store_address, "hello", "--gate", gate) == (0, "You said: hello\n", "")
     code, out, err = await run("print", store_address, "fail", "--gate", gate)
@@ -290,11 +291,11 @@ async def test_a_script_gets_the_answer_and_nothing_else(store_address: str, tmp
     assert (await look(store_address))[0] == []
 
 
-async def test_a_script_goes_on_with_a_conversation_and_leaves_it_as_it_was(
+async def test_a_script_resumes_a_conversation_without_moving_the_chat(
     store_address: str, tmp_path: Path
 ) -> None:
     gate = str(tmp_path / "gate")
-    async with seat(store_address, "--gate", gate) as person:
+    async with chat_process(store_address, "--gate", gate) as person:
         person.enter("about Rome")
         await person.sees("You said: about Rome")
         told = await run("print", store_address, "and Ostia", "--gate", gate, "--resume", "about Rome")
@@ -310,8 +311,6 @@ async def test_a_script_goes_on_with_a_conversation_and_leaves_it_as_it_was(
     assert broken == []
 
 
-async def test_a_script_is_answered_by_the_gateway_where_there_is_one(
-    store_address: str, tmp_path: Path
-) -> None:
+async def test_a_running_gateway_answers_a_script(store_address: str, tmp_path: Path) -> None:
     async with gateway(store_address, "--gate", str(tmp_path / "gate")):
         assert await run("print", store_address, "hello") == (0, "You said: hello\n", "")

@@ -1,4 +1,4 @@
-"""The terminal chat in this process, at a pseudo-terminal: what its parts do with each other."""
+"""The terminal chat in this process, at a pseudo-terminal."""
 
 import asyncio
 import io
@@ -44,12 +44,12 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
-from tests.cli.runner import Storyteller, make_desk
+from tests.cli.runner import Storyteller, make_runtime
 from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, PATIENCE_SECONDS, Person, open_terminal
 from tests.flow.running import Actor, said
 
 NO_PROCESS = 2**22 + 1
-"""More than a system numbers its processes."""
+"""Larger than any process id."""
 WEB = Source(platform="web", chat_id="browser", chat_type="dm")
 
 
@@ -62,8 +62,8 @@ async def store(store_address: str) -> AsyncIterator[Database]:
 
 
 @dataclass
-class Sitting:
-    """Somebody at a chat of this process."""
+class RunningChat:
+    """A person at a chat in this process."""
 
     person: Person
     chatting: "asyncio.Task[int]"
@@ -75,7 +75,7 @@ class Sitting:
 
 
 @asynccontextmanager
-async def sitting(
+async def running_chat(
     runtime: Runtime,
     agent: Agent,
     monkeypatch: pytest.MonkeyPatch,
@@ -83,7 +83,7 @@ async def sitting(
     resume: str | None = None,
     history: Path | None = None,
     tools: Sequence[Tool] = (),
-) -> AsyncIterator[Sitting]:
+) -> AsyncIterator[RunningChat]:
     master, slave = open_terminal()
     monkeypatch.setenv("TERM", "xterm")
     with (
@@ -100,7 +100,7 @@ async def sitting(
             chat(runtime, agent, toolbox, agent_name="Somebody", resume=resume, history=history)
         )
         try:
-            yield Sitting(person, chatting)
+            yield RunningChat(person, chatting)
         finally:
             chatting.cancel()
             await asyncio.gather(chatting, return_exceptions=True)
@@ -112,7 +112,7 @@ async def sitting(
 async def accept(
     database: Database, text: str, source: Source = WEB, *, settings: Settings | None = None
 ) -> None:
-    runtime = make_desk(database, settings=settings or Settings(welcome=None))
+    runtime = make_runtime(database, settings=settings or Settings(welcome=None))
     inbound = Inbound(source=source, ref=runtime.ids.token(), parts=(TextPart(text=text),))
     outcome = await database.write(
         lambda tx: accept_message(tx, inbound, settings=runtime.settings, ids=runtime.ids, commands=COMMANDS)
@@ -120,10 +120,10 @@ async def accept(
     assert not isinstance(outcome, Refused)
 
 
-async def test_the_guide_can_be_talked_to_with_everything_it_offers(
+async def test_the_guide_answers_everything_that_it_offers(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Guide(), monkeypatch) as at:
         await at.person.sees("Somebody answers here.")
         at.person.enter("hello")
         await at.person.sees(SETUP[:20])
@@ -140,10 +140,10 @@ async def test_the_guide_can_be_talked_to_with_everything_it_offers(
     assert (await store.read(show_nodes)).nodes == ()
 
 
-async def test_leaving_before_anything_was_said_leaves_nothing_to_resume(
+async def test_leaving_without_a_message_shows_no_resume_command(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Guide(), monkeypatch) as at:
         await at.person.sees("Ready.")
         at.person.type(CTRL_C)
         at.person.enter("   ")
@@ -151,10 +151,10 @@ async def test_leaving_before_anything_was_said_leaves_nothing_to_resume(
         assert "--resume" not in at.person.text
 
 
-async def test_ctrl_c_stops_the_answer_and_what_waits_is_answered(
+async def test_ctrl_c_stops_the_answer_and_the_next_message_is_answered(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with sitting(make_desk(store), Storyteller(tmp_path / "gate"), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Storyteller(tmp_path / "gate"), monkeypatch) as at:
         at.person.enter("tell me")
         await at.person.sees("Once there was a herald.")
         at.person.enter("next")
@@ -169,11 +169,11 @@ async def test_ctrl_c_stops_the_answer_and_what_waits_is_answered(
         await at.leave()
 
 
-async def test_the_words_of_an_unfinished_paragraph_are_seen_and_stand_there_once(
+async def test_an_unfinished_paragraph_is_drawn_and_then_written_once(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
-    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Storyteller(gate), monkeypatch) as at:
         at.person.enter("tell me")
         await at.person.sees("He spoke")
         # What is typed and sent meanwhile leaves nothing of it behind.
@@ -187,11 +187,11 @@ async def test_the_words_of_an_unfinished_paragraph_are_seen_and_stand_there_onc
         await at.leave()
 
 
-async def test_a_conversation_left_behind_is_still_answered(
+async def test_messages_in_the_previous_conversation_are_still_answered(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
-    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Storyteller(gate), monkeypatch) as at:
         at.person.enter("tell me")
         await at.person.sees("Once there was a herald.")
         at.person.enter("and then")
@@ -205,30 +205,30 @@ async def test_a_conversation_left_behind_is_still_answered(
         await at.leave()
 
 
-async def test_an_answer_that_takes_too_long_waits_for_the_next_start(
+async def test_a_slow_answer_at_exit_continues_at_the_next_start(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
-    async with sitting(make_desk(store), Storyteller(gate), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Storyteller(gate), monkeypatch) as at:
         at.person.enter("tell me")
         await at.person.sees("Once there was a herald.")
         await at.leave()
         await at.person.sees("answered at the next start")
     gate.touch()
-    async with sitting(make_desk(store), Storyteller(gate), monkeypatch, resume="tell me") as at:
+    async with running_chat(make_runtime(store), Storyteller(gate), monkeypatch, resume="tell me") as at:
         await at.person.sees("He spoke to kings.")
         await at.person.sees("Going on with")
         await at.leave()
 
 
-async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_shown(
+async def test_a_gateway_answers_and_messages_from_elsewhere_are_shown(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
-    gateway = Gateway(make_desk(store), Storyteller(gate), Toolbox(), [])
+    gateway = Gateway(make_runtime(store), Storyteller(gate), Toolbox(), [])
     await gateway.start()
     try:
-        async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+        async with running_chat(make_runtime(store), Guide(), monkeypatch) as at:
             at.person.enter("tell me")
             await at.person.sees("He spoke")
             await accept(store, "/attach tell me")
@@ -244,11 +244,11 @@ async def test_beside_a_gateway_answers_come_from_there_and_what_others_say_is_s
         await gateway.stop(seconds=1)
 
 
-async def test_where_a_person_has_one_conversation_answers_to_other_surfaces_are_shown_whole(
+async def test_answers_to_other_surfaces_of_one_conversation_are_shown_in_full(
     store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, settings = tmp_path / "gate", Settings(scope=ScopeSettings(dm="person"), welcome=None)
-    async with sitting(make_desk(store, settings=settings), Storyteller(gate), monkeypatch) as at:
+    async with running_chat(make_runtime(store, settings=settings), Storyteller(gate), monkeypatch) as at:
         at.person.enter("hello")
         await at.person.sees("You said: hello")
         await accept(store, "tell me", settings=settings)
@@ -262,7 +262,7 @@ async def test_where_a_person_has_one_conversation_answers_to_other_surfaces_are
         await at.leave()
 
 
-async def test_a_failure_that_is_tried_again_is_said_and_the_answer_comes_once(
+async def test_a_retried_failure_is_shown_and_the_answer_comes_once(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[int] = []
@@ -274,34 +274,34 @@ async def test_a_failure_that_is_tried_again_is_said_and_the_answer_comes_once(
             raise RuntimeError("planted")
         return said("It is four.")
 
-    async with sitting(make_desk(store), Actor(stumble), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(stumble), monkeypatch) as at:
         at.person.enter("two and two?")
         await at.person.sees("Keryx tries again")
         await at.person.sees("It is four.")
         await at.leave()
 
 
-async def test_a_silent_turn_leaves_what_it_said_standing(
+async def test_the_text_of_a_silent_turn_stays_on_the_screen(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def mumble(brief: Brief, stage: Stage) -> Answer:
         await stage.say("Hm hm.")
         return Answer(message=None, silent=True)
 
-    async with sitting(make_desk(store), Actor(mumble), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(mumble), monkeypatch) as at:
         at.person.enter("well?")
         await at.person.sees("Hm hm.")
         await at.leave()
 
 
-async def test_where_another_terminal_holds_the_account_everything_is_shown_all_the_same(
+async def test_a_terminal_without_the_connector_lease_shows_everything(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.write(
         lambda tx: enter_node(tx, holder="far", kind="chat", host="far.away", pid=1, version="1")
     )
     await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="far"))
-    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(), monkeypatch) as at:
         at.person.enter("hello")
         await at.person.sees("You said: hello")
         await accept(store, "from beside you", LOCAL_CLI)
@@ -309,7 +309,7 @@ async def test_where_another_terminal_holds_the_account_everything_is_shown_all_
         await at.leave()
 
 
-async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
+async def test_leases_of_a_killed_local_terminal_are_released_at_once(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.write(
@@ -324,12 +324,12 @@ async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
     await accept(store, "hello", LOCAL_CLI)
     assert await store.write(lambda tx: begin_turn(tx, holder="dead")) is not None
     assert len(claimed) == 1
-    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(), monkeypatch) as at:
         await at.person.sees("You said: hello")
         # It may have been on the screen of the one that was killed.
         await at.person.sees("(possibly repeated)")
         await at.leave()
-    async with sitting(make_desk(store), Actor(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(), monkeypatch) as at:
         at.person.enter("bye")
         await at.person.sees("You said: bye")
         assert "hello" not in at.person.text
@@ -337,7 +337,7 @@ async def test_what_a_killed_terminal_of_this_machine_held_is_taken_up_at_once(
         await at.leave()
 
 
-async def test_a_terminal_that_is_open_takes_up_what_one_held_that_dies_beside_it(
+async def test_an_open_terminal_takes_over_from_one_that_dies(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.write(lambda tx: take_connector(tx, platform="local", account="", holder="beside"))
@@ -350,16 +350,16 @@ async def test_a_terminal_that_is_open_takes_up_what_one_held_that_dies_beside_i
         if len(looked) > 1:  # at the start it lived
             await store.write(lambda tx: release_dead_node(tx, holder="beside"))
 
-    async with sitting(replace(make_desk(store), bury=bury), Actor(), monkeypatch) as at:
+    async with running_chat(replace(make_runtime(store), bury=bury), Actor(), monkeypatch) as at:
         await at.person.sees("You said: hello")
         await at.leave()
 
 
-async def test_what_is_typed_may_have_lines_and_is_remembered(
+async def test_typed_text_may_have_several_lines_and_is_in_the_history(
     store: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     history = tmp_path / "data" / "history"
-    async with sitting(make_desk(store), Actor(), monkeypatch, history=history) as at:
+    async with running_chat(make_runtime(store), Actor(), monkeypatch, history=history) as at:
         await at.person.sees("Ready.")
         at.person.type(f"/sea{CTRL_C}one{ALT_ENTER}two\\\rthree\r")
         await at.person.sees("You said: one\ntwo\nthree")
@@ -370,7 +370,7 @@ async def test_what_is_typed_may_have_lines_and_is_remembered(
     assert "+two" in history.read_text()
 
 
-async def test_while_the_store_is_away_the_chat_waits_and_says_so(
+async def test_the_chat_waits_with_a_note_while_the_store_is_unavailable(
     store_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_away = False
@@ -381,7 +381,7 @@ async def test_while_the_store_is_away_the_chat_waits_and_says_so(
 
     database = open_database(store_address, hook=hook)
     try:
-        async with sitting(make_desk(database), Actor(), monkeypatch) as at:
+        async with running_chat(make_runtime(database), Actor(), monkeypatch) as at:
             at.person.enter("hello")
             await at.person.sees("You said: hello")
             is_away = True
@@ -394,11 +394,11 @@ async def test_while_the_store_is_away_the_chat_waits_and_says_so(
         await database.close()
 
 
-async def test_lines_from_a_pipe_are_answered_before_it_ends(
+async def test_all_lines_from_a_pipe_are_answered_before_the_exit(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n/title Greeting\n/resume nothing\n"))
-    runtime = replace(make_desk(store), troubles=lambda: ["It is broken."])
+    runtime = replace(make_runtime(store), troubles=lambda: ["It is broken."])
     assert await chat(runtime, Actor(), Toolbox(), agent_name="Somebody") == 0
     out = capsys.readouterr().out
     assert "You said: hello\n" in out
@@ -406,24 +406,24 @@ async def test_lines_from_a_pipe_are_answered_before_it_ends(
     assert "There is no conversation called 'nothing' here." in out
 
 
-async def test_a_conversation_that_is_not_there_is_not_gone_on_with_in_another(
+async def test_resuming_an_unknown_conversation_continues_no_other(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await accept(store, "waiting", LOCAL_CLI)
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n"))
-    assert await chat(make_desk(store), Actor(), Toolbox(), agent_name="Somebody", resume="nosuch") == 1
+    assert await chat(make_runtime(store), Actor(), Toolbox(), agent_name="Somebody", resume="nosuch") == 1
     out = capsys.readouterr().out
     assert "There is no conversation called 'nosuch' here." in out
     assert "You said" not in out
     assert len(await store.read(lambda tx: inbox.list_fates(tx, platform="local", after=0, limit=9))) == 2
-    async with sitting(make_desk(store), Actor(), monkeypatch, resume="nosuch") as at:
+    async with running_chat(make_runtime(store), Actor(), monkeypatch, resume="nosuch") as at:
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await at.chatting == 1
         await at.person.sees("There is no conversation called 'nosuch' here.")
         assert "keryx chat --resume" not in at.person.text
 
 
-async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> None:
+async def test_a_closed_terminal_accepts_and_edits_nothing() -> None:
     async def never(_key: str) -> bool:
         return False
 
@@ -434,7 +434,7 @@ async def test_a_terminal_that_closes_takes_nothing_and_changes_nothing() -> Non
     assert isinstance(await adapter.edit(outgoing, message_id="1"), Rejected)
 
 
-def test_a_process_is_alive_until_it_is_gone() -> None:
+def test_a_process_is_alive_until_it_ends() -> None:
     assert is_alive(os.getpid())
     assert is_alive(1)
     assert not is_alive(NO_PROCESS)

@@ -1,4 +1,4 @@
-"""A question of the agent at the terminal: one letter answers it, at once, after a restart, and after ``--print``."""
+"""Questions of the agent at the terminal: a letter answers, at once, after a restart and after ``--print``."""
 
 from collections.abc import AsyncIterator
 
@@ -14,8 +14,8 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Toolbox
-from tests.cli.runner import make_desk
-from tests.cli.test_chat_here import sitting
+from tests.cli.runner import make_runtime
+from tests.cli.test_chat_here import running_chat
 
 OFFERED = "y once, s in this conversation, a always, n no"
 QUESTION = OpenQuestion(ApprovalId(7), "May I?", "terminal", "git *", 0)
@@ -29,10 +29,10 @@ async def store(store_address: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def test_one_letter_answers_and_a_lasting_one_makes_the_next_run_unasked(
+async def test_a_letter_answers_and_always_approves_the_next_call(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Guide(), monkeypatch) as at:
         await at.person.sees("Somebody answers here.")
         at.person.enter("remember that I like tea")
         await at.person.sees("May I keep this note for later? 'I like tea'")
@@ -48,7 +48,7 @@ async def test_one_letter_answers_and_a_lasting_one_makes_the_next_run_unasked(
         await at.person.sees("Kept.")
         at.person.enter("remember that I like figs")
         await at.person.sees("Kept.", times=2)
-        # With nothing waiting, a letter is only a letter.
+        # Without an open question, a letter is an ordinary message.
         at.person.enter("y")
         await at.person.sees("No model answers here")
         at.person.enter("/memory")
@@ -57,17 +57,19 @@ async def test_one_letter_answers_and_a_lasting_one_makes_the_next_run_unasked(
         assert at.person.text.count("May I keep this note for later?") == 2
 
 
-async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
+async def test_an_earlier_question_is_shown_again_and_can_be_answered(
     store: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     toolbox = Toolbox(keryx_tools(store))
-    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like tea") == NEEDS_PERSON
+    assert (
+        await print_answer(make_runtime(store), Guide(), toolbox, "remember that I like tea") == NEEDS_PERSON
+    )
     session_id = capsys.readouterr().err.split()[-1]
-    async with sitting(make_desk(store), Guide(), monkeypatch, resume=session_id) as at:
+    async with running_chat(make_runtime(store), Guide(), monkeypatch, resume=session_id) as at:
         await at.person.sees("May I keep this note for later? 'I like tea'")
         await at.person.sees(OFFERED)
         await at.leave()
-    async with sitting(make_desk(store), Guide(), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Guide(), monkeypatch) as at:
         await at.person.sees("May I keep this note for later? 'I like tea'")
         await at.person.sees("/approve always: yes, from now on everywhere (every use of remember)")
         await at.person.sees("This is question 1. Without an answer by ")
@@ -79,7 +81,7 @@ async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
         await at.person.sees("Kept.")
         await at.leave()
     toolbox = Toolbox(keryx_tools(store))
-    assert await print_answer(make_desk(store), Guide(), toolbox, "remember that I like figs") == 0
+    assert await print_answer(make_runtime(store), Guide(), toolbox, "remember that I like figs") == 0
     assert capsys.readouterr().out == "Kept.\n"
 
 
@@ -95,13 +97,13 @@ async def test_what_was_asked_before_is_shown_again_and_can_be_answered(
         ("yes, but {why}?", "yes, but {why}?"),
     ],
 )
-def test_a_letter_stands_for_the_answer_to_the_question_that_is_seen(typed: str, said: str) -> None:
+def test_a_letter_answers_the_question_on_the_screen(typed: str, said: str) -> None:
     assert answer_for(typed, QUESTION) == said
     assert answer_for(typed, None) == typed
     assert answer_for(typed, QUESTION._replace(tool=ASK_USER)) == typed
 
 
-def test_the_line_below_offers_only_what_can_be_answered() -> None:
+def test_the_status_line_offers_only_possible_answers() -> None:
     assert offer(QUESTION) == "Waiting for your approval: y once, s in this conversation, a always, n no"
     assert offer(QUESTION, queued=2) == "Answer first: y once, s in this conversation, a always, n no"
     assert len(f" {offer(QUESTION)}") <= len(f" {offer(QUESTION, queued=2)} · 99 waiting") <= 80

@@ -1,4 +1,4 @@
-"""A chat that is ended from outside ends in order: with its exit code, and with everything it started."""
+"""A signal ends a chat in order: with its exit code, and with everything that the chat started."""
 
 import asyncio
 import os
@@ -8,23 +8,25 @@ from pathlib import Path
 import pytest
 
 from keryx.cli.chat.worker import is_alive
-from tests.cli.terminal import ROOT, Seat, command, environment, seat
+from tests.cli.terminal import ROOT, ChatProcess, chat_process, command, environment
 from tests.cli.test_chat import look
 
 FIFO = "child"
 
 
-async def start_child(person: Seat, folder: Path) -> int:
-    """Let the agent run a program that would outlive the day, and return its process id."""
+async def start_child(person: ChatProcess, folder: Path) -> int:
+    """Let the agent run a program of 24 hours, and return its process id."""
     os.mkfifo(folder / FIFO)
     person.enter(f"run echo $$ > {folder / FIFO}; exec sleep 86399")
     return int(await asyncio.to_thread((folder / FIFO).read_text))
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "hung up"])
-async def test_what_ends_a_chat_ends_what_it_runs_and_hands_the_turn_back(how: str, tmp_path: Path) -> None:
+async def test_a_signal_ends_the_chat_and_its_programs_and_hands_the_turn_back(
+    how: str, tmp_path: Path
+) -> None:
     store = str(tmp_path / "keryx.db")
-    async with seat(store, "--gate", str(tmp_path / "gate")) as person:
+    async with chat_process(store, "--gate", str(tmp_path / "gate")) as person:
         await person.sees("Ready.")
         child = await start_child(person, tmp_path)
         assert is_alive(child)
@@ -38,7 +40,7 @@ async def test_what_ends_a_chat_ends_what_it_runs_and_hands_the_turn_back(how: s
     assert await look(store) == ([], ["None"])
 
 
-async def test_a_script_that_waits_for_its_answers_can_be_ended(tmp_path: Path) -> None:
+async def test_a_signal_ends_a_script_that_waits_for_answers(tmp_path: Path) -> None:
     store = str(tmp_path / "keryx.db")
     process = await asyncio.create_subprocess_exec(
         *command("chat", store, "--gate", str(tmp_path / "gate")),

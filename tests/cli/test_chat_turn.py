@@ -1,4 +1,4 @@
-"""What a turn does is seen while it does it, and stands on the screen once when it is over."""
+"""The work of a turn is drawn while it runs, and written to the screen once at its end."""
 
 import asyncio
 import re
@@ -25,16 +25,16 @@ from keryx.store.database import Database
 from keryx.testing.builders import call_message
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.tool import Toolbox, ToolCall
-from tests.cli.runner import make_desk
+from tests.cli.runner import make_runtime
 from tests.cli.terminal import CTRL_C
-from tests.cli.test_chat_here import Sitting, sitting, store
+from tests.cli.test_chat_here import RunningChat, running_chat, store
 from tests.flow.running import Actor, said
 
 __all__ = ["store"]
 
 
 class Wait(BaseTool):
-    """Waits until it may end; told to fail, it does."""
+    """A tool that waits for a signal, and fails on request."""
 
     name = "wait"
     description = "Wait for something."
@@ -52,7 +52,7 @@ class Wait(BaseTool):
 
 
 def calls(text: str, *commands: str) -> NewMessage:
-    """A message that says something and calls the tool with each command."""
+    """Return a message with text and a call of the tool for each command."""
     made = (
         ToolCallPart(call_id=f"c{number}", name="wait", arguments={"command": command})
         for number, command in enumerate(commands)
@@ -62,7 +62,7 @@ def calls(text: str, *commands: str) -> NewMessage:
 
 @dataclass
 class Worker:
-    """An agent that says something, calls the tool, and thinks until it may answer."""
+    """An agent that says something, calls the tool, and thinks until a signal."""
 
     commands: tuple[str, ...]
     tool: Wait = field(default_factory=Wait)
@@ -83,19 +83,21 @@ class Worker:
 @asynccontextmanager
 async def watching(
     database: Database, worker: Worker, monkeypatch: pytest.MonkeyPatch, *, beside_gateway: bool = False
-) -> AsyncIterator[Sitting]:
-    """Sit at a chat that runs the worker's turns, or beside a gateway that does."""
+) -> AsyncIterator[RunningChat]:
+    """Open a chat that runs the worker's turns, or one beside a gateway that does."""
     async with AsyncExitStack() as stack:
         if beside_gateway:
-            gateway = Gateway(make_desk(database), worker, Toolbox([worker.tool]), [])
+            gateway = Gateway(make_runtime(database), worker, Toolbox([worker.tool]), [])
             await gateway.start()
             stack.push_async_callback(gateway.stop, seconds=1)
         tools = [worker.tool]
-        yield await stack.enter_async_context(sitting(make_desk(database), worker, monkeypatch, tools=tools))
+        yield await stack.enter_async_context(
+            running_chat(make_runtime(database), worker, monkeypatch, tools=tools)
+        )
 
 
 @pytest.mark.parametrize("beside_gateway", [False, True])
-async def test_a_call_is_seen_while_it_runs_and_then_how_long_it_took(
+async def test_a_running_call_is_drawn_and_then_shown_with_its_duration(
     store: Database, monkeypatch: pytest.MonkeyPatch, *, beside_gateway: bool
 ) -> None:
     worker = Worker(("git log\n\x1b[2J",))
@@ -115,7 +117,7 @@ async def test_a_call_is_seen_while_it_runs_and_then_how_long_it_took(
         assert re.search(r"wait: .* \(\d+\.\d s\)", at.person.text)
 
 
-async def test_calls_of_one_message_are_a_line_each_and_a_failure_is_told(
+async def test_each_call_of_a_message_has_a_line_and_a_failure_is_shown(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Worker(("long " * 50, "fail"))
@@ -131,7 +133,7 @@ async def test_calls_of_one_message_are_a_line_each_and_a_failure_is_told(
         assert at.person.text.count("wait: ") == 2
 
 
-async def test_a_call_that_is_stopped_is_told_as_interrupted(
+async def test_a_stopped_call_is_shown_as_interrupted(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with watching(store, Worker(("make all",)), monkeypatch) as at:
@@ -144,7 +146,7 @@ async def test_a_call_that_is_stopped_is_told_as_interrupted(
         assert at.person.text.count("wait: ") == 1
 
 
-async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
+async def test_a_program_s_own_call_is_drawn_until_the_next_delta(
     store: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_on = asyncio.Event()
@@ -155,7 +157,7 @@ async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
         await stage.say("It is ")
         return said("It is made.")
 
-    async with sitting(make_desk(store), Actor(act), monkeypatch) as at:
+    async with running_chat(make_runtime(store), Actor(act), monkeypatch) as at:
         at.person.enter("make it")
         await at.person.sees("acp_execute: make all …")
         await at.person.sees("Working …")
@@ -169,7 +171,7 @@ async def test_what_an_agent_does_itself_is_seen_until_something_else_comes(
     ("session_id", "ended", "is_shown"),
     [("s1", 0, True), ("s1", 6, True), ("s1", 7, False), ("s2", 0, False)],
 )
-def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
+def test_a_view_from_before_a_turn_does_not_hide_its_program_calls(
     session_id: str, ended: int, *, is_shown: bool
 ) -> None:
     show = TurnDisplay(Screen(Console(file=StringIO())))
@@ -205,11 +207,11 @@ def test_a_look_from_before_a_turn_does_not_hide_what_the_agent_does_in_it(
         ({"path": "\u202etxt"}, "tool: \\u202etxt"),
     ],
 )
-def test_a_call_is_a_line_in_which_nothing_is_hidden(arguments: JsonValue, line: str) -> None:
+def test_a_call_is_one_line_with_visible_control_characters(arguments: JsonValue, line: str) -> None:
     assert call_line("tool", arguments) == line
 
 
-def test_how_long_an_agent_s_own_doing_took_is_not_known() -> None:
+def test_a_program_s_own_call_has_no_duration() -> None:
     body = call_message(("c", "once")).parts
     call = ShownCall(1, 1, "c", "s", 2, "acp_execute", "once", "done", 0, 2 * SECOND, 0, str(body), None)
     assert call_ending(call) == ""

@@ -1,4 +1,4 @@
-"""The commands as a new user runs them: no file, no key, a folder of their own."""
+"""The commands of a new user: no file, no key, an empty home."""
 
 import asyncio
 import gc
@@ -36,12 +36,12 @@ def invoke(home: dict[str, str], *arguments: str, said: str | None = None) -> Re
     return CliRunner().invoke(app, list(arguments), env=home, input=said)
 
 
-def test_one_answer_is_printed_and_nothing_else(home: dict[str, str]) -> None:
+def test_print_writes_only_the_answer(home: dict[str, str]) -> None:
     result = invoke(home, "--print", "hello")
     assert (result.exit_code, result.stdout.startswith(SETUP), result.stderr) == (0, True, "")
 
 
-def test_what_comes_through_a_pipe_is_said(home: dict[str, str]) -> None:
+def test_a_question_is_read_from_a_pipe(home: dict[str, str]) -> None:
     invoke(home, said="the hotel is called Roma")
     found = invoke(home, "--print", "-", said="search for hotel")
     assert "the hotel is called Roma" in found.stdout
@@ -50,11 +50,11 @@ def test_what_comes_through_a_pipe_is_said(home: dict[str, str]) -> None:
     assert "-5 degrees" in invoke(home, "--print=/title -5 degrees").stdout
 
 
-def test_a_wrong_command_line_is_told_apart(home: dict[str, str]) -> None:
+def test_a_wrong_command_line_exits_with_2(home: dict[str, str]) -> None:
     assert invoke(home, "--prin", "hello").exit_code == 2
 
 
-def test_a_conversation_is_gone_on_with_by_name(home: dict[str, str]) -> None:
+def test_print_resumes_a_conversation_by_name(home: dict[str, str]) -> None:
     invoke(home, "--print", "the hotel is called Roma")
     result = invoke(home, "--print", "which sessions are there?", "--resume", "the hotel")
     assert result.exit_code == 0
@@ -64,20 +64,20 @@ def test_a_conversation_is_gone_on_with_by_name(home: dict[str, str]) -> None:
     assert "no conversation called" in unknown.stderr
 
 
-def test_nothing_to_say_is_an_error_with_a_hint(home: dict[str, str]) -> None:
+def test_a_missing_question_is_an_error_with_a_hint(home: dict[str, str]) -> None:
     result = invoke(home, said="  \n")
     assert result.exit_code == 1
     assert "there is no question" in result.stderr
 
 
-def test_a_configuration_that_is_wrong_is_told_before_anything_starts(home: dict[str, str]) -> None:
+def test_a_wrong_configuration_is_reported_before_the_start(home: dict[str, str]) -> None:
     result = invoke({**home, "KERYX_RESET_MODE": "sometimes"}, "--print", "hello")
     assert result.exit_code == 1
     assert result.stderr.startswith("keryx: ")
     assert "KERYX_RESET_MODE" in result.stderr
 
 
-def test_who_answers_is_told_by_name(home: dict[str, str]) -> None:
+def test_the_model_command_names_the_agent(home: dict[str, str]) -> None:
     def told(**variables: str) -> str:
         return invoke({**home, **variables}, "--print", "/model").stdout
 
@@ -88,7 +88,7 @@ def test_who_answers_is_told_by_name(home: dict[str, str]) -> None:
     )
 
 
-def test_nobody_works_on_a_store_that_is_new(home: dict[str, str]) -> None:
+def test_no_process_uses_a_new_store(home: dict[str, str]) -> None:
     assert "No process uses this store now." in invoke(home, "nodes").stdout
     assert json.loads(invoke(home, "nodes", "--json").stdout)["nodes"] == []
 
@@ -100,7 +100,7 @@ def surroundings(home: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[
     return home
 
 
-async def test_a_gateway_serves_until_it_is_asked_to_end(surroundings: dict[str, str]) -> None:
+async def test_a_gateway_serves_until_sigterm(surroundings: dict[str, str]) -> None:
     configuration = load_config()
     up = asyncio.Event()
     systems: list[System] = []
@@ -135,7 +135,7 @@ async def test_the_webhook_needs_its_secret(
         assert [adapter.platform for adapter in system.adapters] == ["webhook"]
 
 
-async def test_a_profile_keeps_its_own_salt_for_the_ids_of_users(
+async def test_a_profile_stores_its_own_salt_for_user_ids(
     surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def salt() -> str | None:
@@ -157,7 +157,7 @@ async def test_a_profile_keeps_its_own_salt_for_the_ids_of_users(
     assert await salt() not in (first, None)
 
 
-async def test_a_gateway_that_is_warm_no_longer_looks_for_garbage_in_what_it_loaded(
+async def test_loaded_objects_are_excluded_from_garbage_collection(
     surroundings: dict[str, str],
 ) -> None:
     gc.unfreeze()
@@ -168,7 +168,7 @@ async def test_a_gateway_that_is_warm_no_longer_looks_for_garbage_in_what_it_loa
     assert kept > 10 * left
 
 
-def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[str, str]) -> None:
+def test_a_taken_port_is_reported_at_the_start_in_one_sentence(home: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         environment = {
@@ -190,7 +190,7 @@ def test_a_port_that_is_taken_is_told_at_the_start_in_one_sentence(home: dict[st
     assert 'File "' not in "".join(told) + rest
 
 
-def test_what_is_not_connected_is_named_so_at_the_start() -> None:
+def test_an_account_that_is_not_connected_is_listed_with_the_reason() -> None:
     account = Account(FakePlatform(account="b2").adapter())
     account.settle("the port is taken")
     assert format_account(account) == "fake@b2 (not connected: the port is taken)"

@@ -1,4 +1,4 @@
-"""``keryx config`` shows where each value came from, and changes the user's file."""
+"""``keryx config`` shows the origin of each value, and changes the user's file."""
 
 import os
 import subprocess
@@ -71,7 +71,7 @@ def test_get_prints_one_whole_value(run: Run, home: Path) -> None:
     assert run("get", "personalities.poet").stdout == "In verse.\nAlways.\n\n"
 
 
-def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(run: Run, home: Path) -> None:
+def test_misplaced_files_above_the_profile_s_folder_are_reported(run: Run, home: Path) -> None:
     write(home.parent / "config.yaml", "timezone: Europe/Rome\n")
     write(home.parent / ".env", "KERYX_PLATFORMS_WEBHOOK_SECRET=tell-nobody\n")
     for arguments in (["show"], ["get", "timezone"], ["path"]):
@@ -87,7 +87,7 @@ def test_files_above_the_profile_s_folder_are_told_of_because_nobody_reads_them(
     assert run("show").stderr == ""
 
 
-def test_get_lists_what_is_under_a_name(run: Run) -> None:
+def test_get_lists_the_settings_of_a_group(run: Run) -> None:
     group = run("get", "busy")
     assert group.exit_code == 1
     assert group.stderr == "busy is a group of settings: busy.mode, busy.on.<where>\n"
@@ -101,7 +101,7 @@ def test_get_names_the_nearest_setting(run: Run) -> None:
     assert (unset.exit_code, unset.stderr) == (1, "personalities.poet is not set\n")
 
 
-def test_set_says_what_it_wrote_where(run: Run, home: Path) -> None:
+def test_set_prints_the_value_and_the_file(run: Run, home: Path) -> None:
     result = run("set", "timezone", "Europe/Rome")
     assert (result.exit_code, result.stdout) == (
         0,
@@ -111,12 +111,12 @@ def test_set_says_what_it_wrote_where(run: Run, home: Path) -> None:
     assert run("get", "timezone").stdout == "Europe/Rome\n"
 
 
-def test_set_says_when_something_stronger_wins(run: Run, home: Path) -> None:
+def test_set_reports_a_source_that_overrides_the_value(run: Run, home: Path) -> None:
     result = run("set", "timezone", "Europe/Rome", KERYX_TIMEZONE="Asia/Tokyo")
     assert result.stdout.splitlines()[1:] == ["KERYX_TIMEZONE overrides it: timezone stays Asia/Tokyo."]
 
 
-def test_set_refuses_what_would_not_load(run: Run, home: Path) -> None:
+def test_set_refuses_a_value_that_would_not_load(run: Run, home: Path) -> None:
     result = run("set", "reset.mode", "weekly")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
@@ -126,9 +126,7 @@ def test_set_refuses_what_would_not_load(run: Run, home: Path) -> None:
     assert not home.exists()
 
 
-def test_a_configuration_that_does_not_load_is_told_on_stderr_and_its_path_is_still_known(
-    run: Run, home: Path
-) -> None:
+def test_a_wrong_configuration_is_reported_on_stderr_and_path_still_works(run: Run, home: Path) -> None:
     write(home / "config.yaml", "modle: x\nturns_max: 0\n")
     shown = run("show")
     assert (shown.exit_code, shown.stdout) == (1, "")
@@ -139,7 +137,7 @@ def test_a_configuration_that_does_not_load_is_told_on_stderr_and_its_path_is_st
     assert run("path").stdout == f"{home / 'config.yaml'}\n"
 
 
-def test_a_wrong_profile_is_told(run: Run) -> None:
+def test_a_wrong_profile_name_is_reported(run: Run) -> None:
     result = run("path", KERYX_PROFILE="../x")
     assert result.exit_code == 1
     assert result.stderr.startswith("KERYX_PROFILE: the profile name '../x' is not valid;")

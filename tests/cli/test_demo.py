@@ -1,4 +1,4 @@
-"""``keryx serve --demo`` in a process of its own: nothing of the owner's is touched, and nothing is left behind."""
+"""``keryx serve --demo`` in its own process: the owner's files are not touched, and no file is left behind."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ async def test_the_demo_serves_sample_conversations_and_leaves_nothing_behind(tm
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "src"),
             "TMPDIR": str(scratch),
-            # What the owner has set up is not even read: this would be refused.
+            # The owner's settings are not read: this one would be refused.
             "KERYX_HOME": str(home),
             "KERYX_TIMEZONE": "Nowhere/Nothing",
         },
@@ -51,7 +51,7 @@ async def test_the_demo_serves_sample_conversations_and_leaves_nothing_behind(tm
 
 
 @pytest.mark.parametrize("model", ["offline:smollm2", None])
-def test_the_demo_s_folder_is_a_home_in_which_that_model_answers(tmp_path: Path, model: str | None) -> None:
+def test_the_demo_s_folder_is_a_home_with_the_chosen_model(tmp_path: Path, model: str | None) -> None:
     (tmp_path / "keryx.yaml").write_text("model: openai:gpt-5\n")
     home = tmp_path / "home"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""A model in the terminal: with its name and the provider's own variables, and nothing else."""
+"""A model in the terminal, with only its name and the provider's own variables."""
 
 import asyncio
 import os
@@ -47,17 +47,19 @@ async def printed(environ: dict[str, str], text: str) -> tuple[str, str, int | N
     return out.decode(), err.decode(), process.returncode
 
 
-async def test_a_name_and_a_key_suffice_for_an_answer(server: ModelServer, tmp_path: Path) -> None:
+async def test_a_model_name_and_a_key_are_sufficient_for_an_answer(
+    server: ModelServer, tmp_path: Path
+) -> None:
     environ = environment(server, tmp_path, OPENAI_API_KEY="sk-right")
     del environ["KERYX_HOME"]
-    # Somebody's account as it is, new and empty: nothing of Keryx is set but the model's name.
+    # A new account, in which only the name of the model is set.
     environ["HOME"] = str(tmp_path)
     assert await printed(environ, "Where?") == ("Rome, of course.\n", "", 0)
     (asked,) = server.requests
     assert asked.messages[1] == {"role": "user", "content": "Where?"}
 
 
-async def test_the_key_may_stand_in_the_profile_s_env(server: ModelServer, tmp_path: Path) -> None:
+async def test_the_key_may_be_in_the_profile_s_env(server: ModelServer, tmp_path: Path) -> None:
     secrets = tmp_path / "main" / ".env"
     secrets.parent.mkdir()
     secrets.write_text("OPENAI_API_KEY=sk-right\n")
@@ -65,7 +67,7 @@ async def test_the_key_may_stand_in_the_profile_s_env(server: ModelServer, tmp_p
     assert (await printed(environment(server, tmp_path), "Where?"))[0] == "Rome, of course.\n"
 
 
-async def test_a_wrong_key_is_told_and_is_an_error(server: ModelServer, tmp_path: Path) -> None:
+async def test_a_wrong_key_is_reported_as_an_error(server: ModelServer, tmp_path: Path) -> None:
     out, err, code = await printed(environment(server, tmp_path, OPENAI_API_KEY="sk-wrong"), "Where?")
     assert (out, code) == ("", 1)
     assert "openai refused the key. Set OPENAI_API_KEY" in err
@@ -73,7 +75,7 @@ async def test_a_wrong_key_is_told_and_is_an_error(server: ModelServer, tmp_path
     assert "Traceback" not in err
 
 
-async def test_a_script_is_told_why_it_waits(tmp_path: Path) -> None:
+async def test_a_script_gets_the_reason_for_a_delay(tmp_path: Path) -> None:
     script: list[Reply | Refusal] = [Refusal(status=429, retry_after_seconds=1), Reply(text="Rome.")]
     async with ModelServer(script) as server:
         told = await printed(environment(server, tmp_path, OPENAI_API_KEY="k"), "Where?")
@@ -81,17 +83,17 @@ async def test_a_script_is_told_why_it_waits(tmp_path: Path) -> None:
     assert told == ("Rome.\n", pause, 0)
 
 
-async def test_a_missing_key_is_told(server: ModelServer, tmp_path: Path) -> None:
+async def test_a_missing_key_is_reported(server: ModelServer, tmp_path: Path) -> None:
     environ = environment(server, tmp_path, KERYX_MODEL="anthropic:claude")
     _, err, code = await printed(environ, "Where?")
     assert code == 1
     assert "there is no key for anthropic. Set ANTHROPIC_API_KEY" in err
-    # A server of one's own may take questions without a key; this one does not.
+    # The user's own server might need no key; this one does.
     _, err, _ = await printed(environment(server, tmp_path), "Where?")
     assert "there is no key for openai. Set OPENAI_API_KEY" in err
 
 
-async def test_another_model_stands_in(tmp_path: Path) -> None:
+async def test_a_fallback_model_answers(tmp_path: Path) -> None:
     async with ModelServer([Refusal(status=401), Reply(text="Here.")]) as server:
         environ = environment(
             server,
@@ -104,7 +106,7 @@ async def test_another_model_stands_in(tmp_path: Path) -> None:
         assert (await printed(environ, "Where?"))[0] == "Here.\n"
 
 
-async def test_a_gateway_is_ready_before_a_provider_is_loaded_and_ends_when_asked(
+async def test_a_gateway_is_ready_before_a_provider_is_loaded_and_ends_on_sigterm(
     server: ModelServer, tmp_path: Path
 ) -> None:
     process = await start(environment(server, tmp_path, OPENAI_API_KEY="sk-right"), "serve")

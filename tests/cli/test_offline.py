@@ -13,7 +13,7 @@ from keryx.cli.offline import install_wheels
 from tests.architecture.source import ROOT
 
 
-def test_what_is_there_already_is_installed(
+def test_installed_packages_count_as_installed(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -21,7 +21,7 @@ def test_what_is_there_already_is_installed(
     assert "keryx config set model offline" in capfd.readouterr().out
 
 
-def test_an_installation_that_fails_is_told_of(
+def test_a_failed_installation_is_reported(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -1,4 +1,4 @@
-"""The terminal as a platform keeps what of the contract applies: nothing arrives there, and it is never half there."""
+"""The terminal's adapter keeps the parts of the contract that apply: no update arrives, and sending never half fails."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from keryx.testing.adapter_contract import Fault, ShowingContract
 
 
 class Screen:
-    """What stands on a screen: a terminal shows a message by its key, and says when it has."""
+    """A screen that shows messages by their keys and reports them as shown."""
 
     def __init__(self) -> None:
         self.address = Address(platform="local", chat_id="cli")

@@ -1,4 +1,4 @@
-"""One question and its answer, for scripts: printed, refused, stopped, and gone without a trace."""
+"""``keryx --print``: the answer is printed, refused or stopped, and leaves no trace in the chat."""
 
 import asyncio
 import os
@@ -22,10 +22,10 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.keryx.toolset import keryx_tools
 from keryx.tools.tool import Toolbox
-from tests.cli.runner import Storyteller, make_desk
+from tests.cli.runner import Storyteller, make_runtime
 from tests.cli.terminal import PATIENCE_SECONDS, ROOT, command, environment
 from tests.cli.test_chat import look as look_into
-from tests.cli.test_chat_here import accept, sitting
+from tests.cli.test_chat_here import accept, running_chat
 from tests.flow.running import Actor
 
 Printed = tuple[int, str, str]
@@ -51,7 +51,7 @@ def ask(store: Database, capsys: pytest.CaptureFixture[str]) -> Ask:
         settings: Settings | None = None,
         troubles: Sequence[str] = (),
     ) -> Printed:
-        desk = replace(make_desk(store, settings=settings), troubles=lambda: troubles)
+        desk = replace(make_runtime(store, settings=settings), troubles=lambda: troubles)
         code = await print_answer(desk, agent, Toolbox(keryx_tools(store)), text, resume=resume)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
@@ -59,7 +59,7 @@ def ask(store: Database, capsys: pytest.CaptureFixture[str]) -> Ask:
     return ask
 
 
-async def test_an_answer_is_printed_alone_or_the_reason_why_there_is_none(ask: Ask, tmp_path: Path) -> None:
+async def test_only_the_answer_is_printed_or_the_reason_for_none(ask: Ask, tmp_path: Path) -> None:
     teller = Storyteller(tmp_path / "gate")
     assert await ask("hello", teller) == (0, "You said: hello\n", "")
     told = await ask("hi", teller, troubles=["It is broken."])
@@ -97,7 +97,7 @@ async def test_a_command_that_does_nothing_is_an_error_with_its_reason(ask: Ask,
     assert why in err
 
 
-async def test_what_a_command_sets_going_is_its_answer(ask: Ask) -> None:
+async def test_the_answer_of_a_command_is_that_of_the_turn_it_begins(ask: Ask) -> None:
     assert await ask("hello", Actor()) == (0, "You said: hello\n", "")
     assert await ask("/retry", Actor(), "hello") == (0, "You said: hello\n", "")
     code, out, err = await ask("/compress", Actor(), "hello")
@@ -105,7 +105,7 @@ async def test_what_a_command_sets_going_is_its_answer(ask: Ask) -> None:
     assert out.strip()
 
 
-async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_on_with_it(
+async def test_a_printed_question_leaves_a_closed_conversation(
     store: Database, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = await ask("remember that I like tea", Guide())
@@ -114,8 +114,8 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
     here = LocalChat(source=LOCAL_CLI, settings=Settings())
     seen = await store.read(lambda tx: show_terminal(tx, here, ViewCursor(after=0)))
     assert (seen.session_id, seen.unfinished) == (None, 0)
-    async with sitting(make_desk(store), Guide(), monkeypatch, resume=name) as at:
-        # The first contact was no conversation with anybody.
+    async with running_chat(make_runtime(store), Guide(), monkeypatch, resume=name) as at:
+        # The printed question did not count as the first contact.
         await at.person.sees("Hello! I keep our conversation")
         await at.person.sees("This is question 1.")
         at.person.enter("/approve")
@@ -134,9 +134,7 @@ async def test_nothing_stays_of_it_but_a_closed_conversation_and_the_chat_goes_o
         await at.leave()
 
 
-async def test_where_a_person_has_one_conversation_everywhere_it_has_its_own(
-    store: Database, ask: Ask
-) -> None:
+async def test_a_printed_question_has_its_own_session_in_every_scope(store: Database, ask: Ask) -> None:
     await accept(store, "/title Rome", LOCAL_CLI, settings=PERSON)
     place = LocalChat(source=LOCAL_CLI, settings=PERSON)
     before = await store.read(lambda tx: show_terminal(tx, place, ViewCursor(after=0)))
@@ -148,7 +146,7 @@ async def test_where_a_person_has_one_conversation_everywhere_it_has_its_own(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_a_signal_stops_the_answer_and_nothing_runs_later(
+async def test_a_signal_stops_the_answer_for_good(
     store: Database, store_address: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     process = await asyncio.create_subprocess_exec(
@@ -167,7 +165,7 @@ async def test_a_signal_stops_the_answer_and_nothing_runs_later(
     assert await look_into(store_address) == ([], ["cancelled"])
 
 
-async def test_an_output_that_takes_nothing_is_named_in_a_sentence(
+async def test_an_output_that_cannot_be_written_is_reported_in_one_sentence(
     store_address: str, tmp_path: Path
 ) -> None:
     with os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb") as full:

@@ -1,4 +1,4 @@
-"""Programs of others from the configuration to the answer: who answers, and servers that must not hold up the start."""
+"""Programs from the configuration to the answer: agents, and MCP servers that must not delay the start."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ async def test_a_command_answers_in_the_terminal(tmp_path: Path) -> None:
     assert (out.decode(), err.decode(), process.returncode) == ("HELLO THERE\n", "", 0)
 
 
-async def test_a_command_beside_the_configuration_works_where_keryx_was_started_and_wins_over_a_model(
+async def test_a_command_agent_runs_in_the_start_folder_and_overrides_a_model(
     tmp_path: Path,
 ) -> None:
     environ = environ_of(tmp_path, "agent: {command: [./answer.sh]}") | {"KERYX_MODEL": "openai:gpt-5"}
@@ -54,7 +54,7 @@ async def test_a_command_beside_the_configuration_works_where_keryx_was_started_
     assert err.decode() == "keryx: agent.command answers; the model (openai:gpt-5) is not asked.\n"
 
 
-async def test_a_single_answer_says_which_tools_do_not_come(tmp_path: Path) -> None:
+async def test_print_reports_tools_that_are_not_available(tmp_path: Path) -> None:
     broken = {"command": [sys.executable, "-S", "-c", "raise SystemExit('there is no key')"]}
     environ = environ_of(tmp_path, json.dumps({"mcp": {"servers": {"broken": broken}}}))
     process = await start(environ, "--print", "Which platforms are there?")
@@ -64,7 +64,7 @@ async def test_a_single_answer_says_which_tools_do_not_come(tmp_path: Path) -> N
     assert err.decode() == f"keryx: {trouble}\n"
 
 
-async def test_servers_that_never_come_do_not_hold_up_a_gateway(tmp_path: Path) -> None:
+async def test_unreachable_servers_do_not_delay_a_gateway(tmp_path: Path) -> None:
     process = await start(environ_of(tmp_path, NEVER), "serve")
     assert process.stderr is not None
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -82,7 +82,7 @@ async def test_servers_that_never_come_do_not_hold_up_a_gateway(tmp_path: Path) 
         ("agent: {command: cat}", CommandAgent, "search_history"),
     ],
 )
-async def test_the_configuration_says_who_answers(tmp_path: Path, text: str, kind: type, tool: str) -> None:
+async def test_the_configuration_selects_the_agent(tmp_path: Path, text: str, kind: type, tool: str) -> None:
     async with open_system(load_config(environ_of(tmp_path, text), tmp_path)) as system:
         assert isinstance(system.agent, kind)
         assert system.toolbox.find(tool) is not None

@@ -1,4 +1,4 @@
-"""What a terminal looks like, and what reaches it."""
+"""The look of the terminal, and the text that reaches it."""
 
 import io
 
@@ -22,7 +22,7 @@ def test_at_a_terminal_answers_are_markdown_and_lines_stay_lines() -> None:
     assert "c" in lines
 
 
-def test_what_grows_is_drawn_as_it_will_stand_at_any_width_and_no_higher_than_there_is_room() -> None:
+def test_growing_text_is_drawn_like_finished_text_within_the_rows() -> None:
     shown, _ = screen(at_terminal=True)
     text = "**Bold** " + "and more words " * 20
     for columns in (20, 59, 60, 100):
@@ -35,7 +35,7 @@ def test_what_grows_is_drawn_as_it_will_stand_at_any_width_and_no_higher_than_th
     assert shown.draw(" ", (), columns=60, rows=4) == shown.draw("word", (), columns=60, rows=0) == []
 
 
-def test_no_line_is_filled_up_with_blanks() -> None:
+def test_no_line_is_padded_with_blanks() -> None:
     shown, _ = screen(at_terminal=True)
     written: list[str] = []
     shown.write_with(written.append, redraw=lambda: None)
@@ -45,7 +45,7 @@ def test_no_line_is_filled_up_with_blanks() -> None:
         assert line == line.rstrip()
 
 
-def test_elsewhere_they_are_what_was_written() -> None:
+def test_without_a_terminal_answers_are_plain_text() -> None:
     shown, written = screen(at_terminal=False)
     shown.answer("**Bold** and [not markup] " + 10 * "long ")
     shown.received("Ana [red]", "hello")
@@ -58,7 +58,7 @@ def test_elsewhere_they_are_what_was_written() -> None:
     ]
 
 
-def test_no_text_commands_the_terminal() -> None:
+def test_no_text_controls_the_terminal() -> None:
     for at_terminal in (True, False):
         shown, written = screen(at_terminal=at_terminal)
         shown.answer("\x1b]0;owned\x07 a\r\nb\rc")
@@ -68,5 +68,5 @@ def test_no_text_commands_the_terminal() -> None:
         assert not set("\x1b\x07\x00\r\x9b") & set(written.getvalue())
 
 
-def test_breaks_within_code_are_left_alone() -> None:
+def test_line_breaks_in_code_are_not_changed() -> None:
     assert keep_breaks("a\nb\n\n```\nc\nd\n```\ne\nf") == "a  \nb\n\n```\nc\nd\n```\ne  \nf"

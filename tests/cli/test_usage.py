@@ -1,4 +1,4 @@
-"""``keryx usage``: what was used, for people and for programs."""
+"""``keryx usage``, for people and for programs."""
 
 import asyncio
 import json
@@ -40,12 +40,12 @@ async def spend(address: str) -> str:
         return session.id
 
 
-def test_nothing_used_is_told(home: dict[str, str]) -> None:
+def test_no_usage_is_reported(home: dict[str, str]) -> None:
     result = invoke(home)
     assert (result.exit_code, result.stdout) == (0, "No model was used in the last 7 days.\n")
 
 
-def test_what_was_used_is_told_by_day_model_and_conversation(home: dict[str, str]) -> None:
+def test_usage_is_shown_by_day_model_and_conversation(home: dict[str, str]) -> None:
     session_id = asyncio.run(spend(home["KERYX_DATABASE"]))
     amount = "1,200 tokens in (200 cached), 30 out (20 thinking), about $0.0015."
     first, by_day, day, *rest = invoke(home, "--days", "1").stdout.splitlines()
@@ -64,5 +64,5 @@ def test_what_was_used_is_told_by_day_model_and_conversation(home: dict[str, str
     assert told["models"][""]["cost_micros"] == told["total"]["cost_micros"] == 1_500
 
 
-def test_a_number_of_days_that_is_none_is_refused(home: dict[str, str]) -> None:
+def test_an_invalid_number_of_days_is_refused(home: dict[str, str]) -> None:
     assert invoke(home, "--days", "0").exit_code == 2

@@ -1,4 +1,4 @@
-"""What a terminal makes of a look at the store, whatever it has heard before."""
+"""The chat window shows each view of the store correctly after any live text."""
 
 import asyncio
 from io import StringIO
@@ -18,15 +18,15 @@ from keryx.live import Delta
 from keryx.platforms.terminal.screen import Screen
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
-from tests.cli.runner import make_desk
+from tests.cli.runner import make_runtime
 from tests.conformance import acting as act
 from tests.conformance.acting import call
 from tests.conformance.stage import Stage
 from tests.conformance.turns.test_terminal import send_all
 
 
-class Bystander:
-    """Somebody at a place where others do the work."""
+class IdleWorker:
+    """A worker of a terminal beside a gateway: it has nothing to do."""
 
     records = False
 
@@ -40,18 +40,18 @@ def spoken(begun: BegunTurn, text: str) -> Delta:
     )
 
 
-async def test_what_was_said_elsewhere_stands_before_what_came_of_it(
+async def test_a_message_from_elsewhere_is_shown_before_its_answer(
     database: Database, clock: FakeClock
 ) -> None:
     stage = Stage(database=database, clock=clock)
     await stage.exchange("hello", source=LOCAL_CLI)
     await send_all(stage)
     shown = StringIO()
-    window = ChatWindow(make_desk(database), Screen(Console(file=shown, force_terminal=True)))
+    window = ChatWindow(make_runtime(database), Screen(Console(file=shown, force_terminal=True)))
     await window.begin()
     window.leave(hurried=True)
     await watch(window)
-    # All of it between two looks, as a quick turn of a gateway is.
+    # The whole turn takes place between two views, like a quick turn of a gateway.
     await stage.accept("which sessions are there?", source=LOCAL_CLI)
     begun = await stage.begin()
     await call(stage, begun, ("a", "pure"), text="I will look.")
@@ -66,17 +66,17 @@ async def test_what_was_said_elsewhere_stands_before_what_came_of_it(
 
 
 async def watch(window: ChatWindow) -> None:
-    """Let a window watch until everything is shown."""
+    """Run the window until everything is shown."""
     async with asyncio.timeout(30):
-        await window.watch(cast("TerminalWorker", Bystander()), LineInput(StringIO()))
+        await window.watch(cast("TerminalWorker", IdleWorker()), LineInput(StringIO()))
 
 
-async def test_a_stopped_answer_is_called_so_though_the_next_one_speaks_already(
+async def test_a_stopped_answer_is_marked_after_the_next_answer_has_begun(
     database: Database, clock: FakeClock
 ) -> None:
     stage = Stage(database=database, clock=clock)
     shown = StringIO()
-    window = ChatWindow(make_desk(database), Screen(Console(file=shown)))
+    window = ChatWindow(make_runtime(database), Screen(Console(file=shown)))
     await window.begin()
     await stage.hear("tell me a story", source=LOCAL_CLI)
     story = await stage.begin()

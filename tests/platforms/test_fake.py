@@ -1,4 +1,4 @@
-"""The fake platform keeps the contract it stands for, and misbehaves only when told to."""
+"""The fake platform keeps the contract of adapters, and fails only on request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TROUBLES: dict[Fault, Trouble] = {
 
 
 class FakeService:
-    """The fake platform as the contract suite sees it."""
+    """The fake platform as a service for the contract tests."""
 
     def __init__(self, platform: FakePlatform, *, chat: str = "1") -> None:
         self.platform = platform
@@ -70,7 +70,7 @@ def piece(text: str, key: str = "k") -> Outgoing:
     return Outgoing(to=Address(platform="fake", chat_id="1"), piece=TextPiece(text=text), key=key)
 
 
-async def test_what_waits_can_be_turned_around() -> None:
+async def test_waiting_updates_can_be_reordered() -> None:
     platform = FakePlatform()
     platform.say("one")
     platform.say("two")
@@ -78,7 +78,7 @@ async def test_what_waits_can_be_turned_around() -> None:
     assert texts(await take(platform.adapter(), 2)) == ["two", "one"]
 
 
-async def test_a_cut_connection_ends_receiving_and_the_next_one_goes_on() -> None:
+async def test_a_cut_connection_ends_receive_and_the_next_one_continues() -> None:
     platform = FakePlatform()
     adapter = platform.adapter()
     waiting = asyncio.ensure_future(anext(adapter.receive()))
@@ -90,7 +90,7 @@ async def test_a_cut_connection_ends_receiving_and_the_next_one_goes_on() -> Non
     assert texts(await take(adapter, 1)) == ["hello"]
 
 
-async def test_an_acknowledgement_that_comes_twice_skips_nothing() -> None:
+async def test_a_repeated_acknowledgement_skips_no_update() -> None:
     platform = FakePlatform()
     adapter = platform.adapter()
     platform.say("one")
@@ -103,7 +103,7 @@ async def test_an_acknowledgement_that_comes_twice_skips_nothing() -> None:
     assert texts([await anext(updates), await anext(updates)]) == ["two", "three"]
 
 
-async def test_what_is_delivered_again_comes_again() -> None:
+async def test_a_redelivered_update_is_received_again() -> None:
     platform = FakePlatform()
     said = platform.say("hello", ref="ref-1")
     adapter = platform.adapter()
@@ -113,7 +113,7 @@ async def test_what_is_delivered_again_comes_again() -> None:
     assert platform.acknowledged == ["ref-1", "ref-1"]
 
 
-async def test_garbage_is_told_as_it_came() -> None:
+async def test_a_malformed_update_is_received_unchanged() -> None:
     platform = FakePlatform()
     platform.garble("{")
     [update] = await take(platform.adapter(), 1)
@@ -121,7 +121,7 @@ async def test_garbage_is_told_as_it_came() -> None:
     assert update.raw == "{"
 
 
-async def test_the_books_keep_every_state_of_a_message_and_who_was_seen_typing() -> None:
+async def test_the_platform_records_every_state_of_a_message_and_typing() -> None:
     platform = FakePlatform(capabilities=Capabilities(text_max=100, edits=True))
     adapter = platform.adapter()
     sent = await adapter.send(piece("Hel"))

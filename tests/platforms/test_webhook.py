@@ -1,4 +1,4 @@
-"""The webhook platform against programs that speak to it as Standard Webhooks' own library does."""
+"""The webhook platform, with programs that use the reference library of Standard Webhooks."""
 
 import asyncio
 import base64
@@ -59,7 +59,7 @@ Headers = dict[str, str]
 
 
 def signed(body: bytes, *, id: str = "msg_1", at: int | None = None, secret: str = SECRET) -> Headers:  # noqa: A002
-    """The headers that the reference library makes; it signs text only."""
+    """Return the headers of the reference library, which signs only text."""
     seconds = SystemClock().now() // SECOND if at is None else at
     moment = datetime.fromtimestamp(seconds, tz=UTC)
     return {
@@ -71,7 +71,7 @@ def signed(body: bytes, *, id: str = "msg_1", at: int | None = None, secret: str
 
 
 def signed_bytes(body: bytes) -> Headers:
-    """The headers of any bytes, which the reference library would not sign, at NOW."""
+    """Return signed headers for any bytes at NOW; the reference library refuses bytes."""
     seconds = str(NOW // SECOND)
     signature = base64.b64encode(Secret.parse(SECRET).sign("msg_1", seconds, body)).decode()
     return signed(b"", at=NOW // SECOND) | {"webhook-signature": f"v1,{signature}"}
@@ -90,7 +90,7 @@ def refusal(headers: Headers, body: bytes = HELLO, *, now: int = NOW) -> tuple[i
 # ------------------------------------------------------------------------------------------- what comes in
 
 
-def test_a_signed_message_is_read_whole() -> None:
+def test_all_fields_of_a_signed_message_are_read() -> None:
     said = {
         "chat": "room",
         "user": "u-7",
@@ -119,14 +119,14 @@ def test_a_signed_message_is_read_whole() -> None:
     )
 
 
-def test_a_chat_is_a_private_one_unless_it_says_otherwise() -> None:
+def test_a_chat_is_a_direct_message_by_default() -> None:
     update = read(signed(HELLO, at=NOW // SECOND))
     assert isinstance(update, Inbound)
     assert (update.source.chat_type, update.source.thread_id) == ("dm", None)
 
 
 @pytest.mark.parametrize(("seconds_off", "taken"), [(300, True), (-300, True), (301, False), (-301, False)])
-def test_a_request_is_good_for_five_minutes(seconds_off: int, *, taken: bool) -> None:
+def test_a_request_is_valid_for_five_minutes(seconds_off: int, *, taken: bool) -> None:
     headers = signed(HELLO, at=NOW // SECOND + seconds_off)
     if taken:
         assert isinstance(read(headers), Inbound)
@@ -152,7 +152,7 @@ def test_a_request_is_good_for_five_minutes(seconds_off: int, *, taken: bool) ->
         ({"content-type": ""}, 415, "application/json"),
     ],
 )
-def test_what_is_not_signed_as_it_must_be_is_refused(change: Headers, status: int, words: str) -> None:
+def test_a_request_without_a_valid_signature_is_refused(change: Headers, status: int, words: str) -> None:
     got, detail = refusal(signed(HELLO, at=NOW // SECOND) | change)
     assert got == status
     assert words in detail
@@ -201,7 +201,7 @@ def test_an_idempotency_key_is_another_name_of_the_signed_id() -> None:
         (b'{"chat":"c\\u0000","user":"u","text":"x"}', "chat 'c\\x00' holds a NUL"),
     ],
 )
-def test_what_is_signed_and_cannot_be_read_is_kept_with_the_reason(body: bytes, words: str) -> None:
+def test_a_signed_body_that_cannot_be_parsed_is_malformed_with_the_reason(body: bytes, words: str) -> None:
     update = read(signed_bytes(body), body)
     assert isinstance(update, Malformed)
     assert words in update.reason
@@ -237,14 +237,14 @@ def test_no_headers_raise(headers: Headers, body: bytes, now: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "whsec_", "whsec_c2hvcnQ=", "whsec_%%%", "schlüssel", "whsec_" + "A" * 5]
 )
-def test_a_weak_or_broken_secret_is_refused_without_being_told(text: str) -> None:
+def test_a_weak_or_broken_secret_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(InvalidValue, match="at least 16 bytes") as caught:
         Secret.parse(text)
     secret = text.removeprefix("whsec_")
     assert not secret or secret not in str(caught.value)
 
 
-def test_a_secret_does_not_show_itself() -> None:
+def test_a_secret_is_not_in_its_repr() -> None:
     assert "24 bytes" not in repr(Secret.parse(SECRET))
     assert Secret.parse(SECRET.removeprefix("whsec_").rstrip("=")) == Secret.parse(SECRET)
 
@@ -270,7 +270,7 @@ def test_the_reference_library_verifies_what_we_sign(text: str) -> None:
     }
 
 
-def test_media_are_told_in_words() -> None:
+def test_media_are_replaced_by_text() -> None:
     linked = MediaPart(media_type="image/png", name="a.png", url="https://example.org/a.png")
     kept = MediaPart(media_type="image/png", blob="0" * 64)
     assert media_text(linked) == "a.png: https://example.org/a.png"
@@ -300,11 +300,11 @@ GONE = Rejected(reason="the callback answered 410: the chat is gone", dead_addre
         (504, "", Unknown()),
     ],
 )
-def test_an_answer_says_what_became_of_the_message(status: int, retry_after: str, outcome: Outcome) -> None:
+def test_the_callback_s_answer_decides_the_outcome(status: int, retry_after: str, outcome: Outcome) -> None:
     assert outcome_of(status, {"retry-after": retry_after}, key="k-0", now=NOW) == outcome
 
 
-def test_a_date_to_try_again_at_is_understood() -> None:
+def test_retry_after_may_be_a_date() -> None:
     for seconds, wait in ((90, 90 * SECOND), (-90, 0)):
         date = datetime.fromtimestamp(NOW // SECOND + seconds, tz=UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         outcome = outcome_of(503, {"retry-after": date}, key="k-0", now=NOW)
@@ -322,10 +322,10 @@ def test_no_answer_raises(status: int, retry_after: str) -> None:
 
 
 class Receiver:
-    """A program that takes callbacks: it checks them with the reference library and shows each id once."""
+    """A program that receives callbacks, verifies them with the reference library and shows each id once."""
 
     def __init__(self) -> None:
-        # Bound and never listening: the port stays ours while the program is down.
+        # Bound but not listening, so that the port is reserved while the program is down.
         self._port = socket.socket()
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._port.bind(("127.0.0.1", 0))
@@ -393,7 +393,7 @@ class Receiver:
 
 
 class WebhookService:
-    """Two programs, one that speaks and one that is answered, as the contract suite sees them."""
+    """The service for the contract tests: a program that sends messages and one that receives answers."""
 
     def __init__(self) -> None:
         self.address = Address(platform="webhook", chat_id="room")
@@ -428,7 +428,7 @@ class WebhookService:
         await (self.receiver.stop() if fault == "down" else self.receiver.start())
 
     async def deliver(self) -> None:
-        """Send what is said, one after the other, each until it is taken or refused."""
+        """Send the messages in order, each until it is accepted or refused."""
         async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
             while True:
                 message_id, body = await self._said.get()
@@ -494,7 +494,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 async def listening(
     settings: WebhookSettings,
 ) -> AsyncIterator[tuple[WebhookAdapter, "asyncio.Queue[Update]", str]]:
-    """An adapter that listens, what it yields, and its URL; nothing is acknowledged by itself."""
+    """Yield an adapter that listens, its updates and its URL. The test acknowledges the updates."""
     adapter = WebhookAdapter(settings)
     arrived: asyncio.Queue[Update] = asyncio.Queue()
 
@@ -517,7 +517,7 @@ async def raw(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def answer_to(url: str, request: bytes) -> str:
-    """Send bytes as they are and return everything that comes back."""
+    """Send raw bytes and return the whole answer."""
     reader, writer = await raw(url)
     writer.write(request)
     await writer.drain()
@@ -527,7 +527,7 @@ async def answer_to(url: str, request: bytes) -> str:
     return answer.decode()
 
 
-async def test_a_message_is_taken_only_after_it_was_acknowledged(client: httpx2.AsyncClient) -> None:
+async def test_a_message_is_accepted_only_after_its_acknowledgement(client: httpx2.AsyncClient) -> None:
     async with listening(endpoint()) as (adapter, arrived, url):
         posting = asyncio.create_task(client.post(url, content=HELLO, headers=signed(HELLO)))
         update = await arrived.get()
@@ -539,7 +539,7 @@ async def test_a_message_is_taken_only_after_it_was_acknowledged(client: httpx2.
     assert texts([update]) == ["hello"]
 
 
-async def test_what_cannot_be_read_is_refused_after_it_was_kept(client: httpx2.AsyncClient) -> None:
+async def test_a_malformed_message_is_refused_after_it_is_stored(client: httpx2.AsyncClient) -> None:
     async with listening(endpoint()) as (adapter, arrived, url):
         posting = asyncio.create_task(client.post(url, content=b"{", headers=signed(b"{")))
         update = await arrived.get()
@@ -553,7 +553,7 @@ async def test_what_cannot_be_read_is_refused_after_it_was_kept(client: httpx2.A
     assert problem == {"type": "about:blank", "title": "Bad Request", "status": 400}
 
 
-async def test_what_is_not_for_us_is_refused_with_a_sentence(client: httpx2.AsyncClient) -> None:
+async def test_a_wrong_request_is_refused_with_a_sentence(client: httpx2.AsyncClient) -> None:
     large = b"x" * (BODY_BYTES_MAX + 1)
 
     async def in_chunks() -> AsyncIterator[bytes]:
@@ -576,26 +576,26 @@ async def test_what_is_not_for_us_is_refused_with_a_sentence(client: httpx2.Asyn
     assert all(answer.json()["detail"].endswith(".") for answer in answers if answer.content)
 
 
-async def test_what_is_no_http_is_told_so() -> None:
+async def test_data_that_is_not_http_is_refused() -> None:
     async with listening(endpoint()) as (_, _, url):
         assert (await answer_to(url, b"hello\r\n\r\n")).startswith("HTTP/1.1 400 ")
         long = b"POST / HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * 100_000
         assert (await answer_to(url, long)).startswith("HTTP/1.1 431 ")
 
 
-async def test_whoever_sends_everything_before_reading_still_gets_the_answer() -> None:
+async def test_a_client_that_sends_everything_before_reading_gets_the_answer() -> None:
     head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n"
     async with listening(endpoint()) as (_, _, url):
         assert (await answer_to(url, head + b"x" * 4_000_000)).startswith("HTTP/1.1 413 ")
 
 
-async def test_a_request_that_never_ends_is_given_up() -> None:
+async def test_an_endless_request_times_out() -> None:
     async with listening(endpoint(read=0.1)) as (_, _, url):
         assert (await answer_to(url, b"POST / HTTP/1.1\r\n")).startswith("HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize("how", ["chunked", "expect"])
-async def test_a_body_may_come_in_any_way_http_knows(how: str) -> None:
+async def test_a_body_may_use_any_transfer_of_http(how: str) -> None:
     head = "".join(f"{name}: {value}\r\n" for name, value in signed(HELLO).items())
     if how == "chunked":
         head += "transfer-encoding: chunked\r\n"
@@ -615,7 +615,7 @@ async def test_a_body_may_come_in_any_way_http_knows(how: str) -> None:
         await writer.wait_closed()
 
 
-async def test_too_many_messages_are_asked_to_come_again_before_anything_is_kept(
+async def test_with_too_many_waiting_messages_senders_are_asked_to_retry(
     client: httpx2.AsyncClient,
 ) -> None:
     async with listening(endpoint()) as (adapter, arrived, url):
@@ -632,7 +632,7 @@ async def test_too_many_messages_are_asked_to_come_again_before_anything_is_kept
         assert {(await each).status_code for each in waiting} == {202}
 
 
-async def test_too_many_connections_are_turned_away() -> None:
+async def test_with_too_many_connections_requests_are_refused() -> None:
     async with listening(endpoint()) as (_, _, url):
         opened = [await raw(url) for _ in range(CONNECTIONS_MAX + 1)]
         answer = await opened[-1][0].readline()
@@ -642,7 +642,7 @@ async def test_too_many_connections_are_turned_away() -> None:
             await writer.wait_closed()
 
 
-async def test_what_is_sent_twice_while_it_waits_is_one_message(client: httpx2.AsyncClient) -> None:
+async def test_a_repeated_request_for_a_waiting_message_is_one_message(client: httpx2.AsyncClient) -> None:
     async with listening(endpoint(store=0.1)) as (adapter, arrived, url):
         first = await client.post(url, content=HELLO, headers=signed(HELLO))
         assert first.status_code == 503
@@ -659,7 +659,7 @@ async def test_what_is_sent_twice_while_it_waits_is_one_message(client: httpx2.A
         await posting
 
 
-async def test_whoever_waits_when_it_closes_is_told_to_come_again(client: httpx2.AsyncClient) -> None:
+async def test_waiting_senders_are_asked_to_retry_at_the_close(client: httpx2.AsyncClient) -> None:
     async with listening(endpoint()) as (adapter, arrived, url):
         posting = asyncio.create_task(client.post(url, content=HELLO, headers=signed(HELLO)))
         update = await arrived.get()
@@ -674,7 +674,7 @@ async def test_whoever_waits_when_it_closes_is_told_to_come_again(client: httpx2
     assert adapter.url is None
 
 
-async def test_programs_that_vanish_do_no_harm(client: httpx2.AsyncClient) -> None:
+async def test_clients_that_disconnect_do_no_harm(client: httpx2.AsyncClient) -> None:
     request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf"
     async with listening(endpoint()) as (adapter, arrived, url):
         for sent in (b"", request[:9], request):
@@ -694,7 +694,7 @@ async def test_programs_that_vanish_do_no_harm(client: httpx2.AsyncClient) -> No
         assert (await posting).status_code == 202
 
 
-async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
+async def test_a_taken_port_is_not_connected() -> None:
     async with listening(endpoint()) as (_, _, url):
         other = WebhookAdapter(endpoint(port=httpx2.URL(url).port or 0))
         with pytest.raises(NotConnected, match=r"platforms\.webhook\.port \d+ is taken .*address in use"):
@@ -702,14 +702,14 @@ async def test_a_port_that_is_taken_is_an_error_of_receiving() -> None:
         await other.close()
 
 
-async def test_a_host_that_is_not_ours_is_told_with_its_setting() -> None:
+async def test_a_foreign_host_is_reported_with_its_setting() -> None:
     for host, reason in (("192.0.2.1", "Cannot assign"), ("no-such-host.invalid", "no such host")):
         adapter = WebhookAdapter(replace(endpoint(), host=host))
         with pytest.raises(NotConnected, match=rf"platforms\.webhook\.host {host}: {reason}"):
             await adapter.connect()
 
 
-async def test_receiving_again_takes_the_place_of_receiving_before() -> None:
+async def test_a_second_receive_replaces_the_first() -> None:
     adapter = WebhookAdapter(endpoint())
     first = asyncio.ensure_future(anext(adapter.receive()))
     await until(lambda: adapter.url is not None)
@@ -743,7 +743,7 @@ async def test_a_callback_that_does_not_answer_is_unknown(receiver: Receiver) ->
     assert await send(receiver.url, seconds=0.2) == Unknown()
 
 
-async def test_a_callback_that_answers_in_drops_is_given_up(receiver: Receiver) -> None:
+async def test_a_callback_that_answers_too_slowly_times_out(receiver: Receiver) -> None:
     async def drip(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nlong: ")
         while True:
@@ -756,7 +756,7 @@ async def test_a_callback_that_answers_in_drops_is_given_up(receiver: Receiver) 
 
 
 @pytest.mark.parametrize("length", [10, 10 * ANSWER_BYTES_MAX])
-async def test_a_receipt_counts_whatever_comes_after_it(receiver: Receiver, length: int) -> None:
+async def test_a_receipt_counts_even_if_the_connection_then_fails(receiver: Receiver, length: int) -> None:
     async def half(writer: asyncio.StreamWriter) -> None:
         writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n".encode() + b"x" * (length // 2))
         await writer.drain()
@@ -769,7 +769,7 @@ async def test_a_receipt_counts_whatever_comes_after_it(receiver: Receiver, leng
     ("callback", "words", "permanent"),
     [(None, "platforms.webhook.callback", True), ("http://[", "cannot be reached", False)],
 )
-async def test_a_callback_that_cannot_be_called_is_told(
+async def test_a_callback_that_cannot_be_called_is_rejected_with_the_reason(
     callback: str | None, words: str, *, permanent: bool
 ) -> None:
     outcome = await send(callback)
@@ -798,7 +798,7 @@ asyncio.run(send())
 
 
 async def test_a_secret_in_the_callback_reaches_no_log(receiver: Receiver) -> None:
-    # In a process of its own, because the log is the whole process's.
+    # In its own process, because the log belongs to the whole process.
     sending = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", SENDS, SECRET, f"{receiver.url}?token=canary"),
         stdout=asyncio.subprocess.PIPE,
@@ -821,7 +821,7 @@ def test_settings_that_cannot_work_are_refused() -> None:
 async def gateway_at(
     path: Path, receiver: Receiver, settings: Settings
 ) -> AsyncIterator[tuple[Database, WebhookAdapter]]:
-    """A gateway at work on the webhook platform, on which nobody is known yet."""
+    """Run a gateway on the webhook platform, with a store that knows no user."""
     database = open_database(str(path / "keryx.db"))
     adapter = WebhookAdapter(endpoint(callback=receiver.url))
     runtime = Runtime(
@@ -856,7 +856,7 @@ async def test_a_program_is_answered_at_its_callback_once(
     assert [said["text"] for said in receiver.shown.values()] == ["You said: hello"]
 
 
-async def test_a_message_of_somebody_who_is_not_let_in_is_not_taken(
+async def test_a_message_of_a_user_without_access_is_refused(
     tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     async with gateway_at(tmp_path, receiver, Settings()) as (_, adapter):
@@ -867,7 +867,7 @@ async def test_a_message_of_somebody_who_is_not_let_in_is_not_taken(
     assert not receiver.shown
 
 
-async def test_a_message_that_was_refused_is_taken_once_its_author_is_let_in(
+async def test_a_refused_message_is_accepted_after_its_author_gets_access(
     tmp_path: Path, client: httpx2.AsyncClient, receiver: Receiver
 ) -> None:
     pairing = Settings(pairing_platforms=frozenset({"webhook"}))

@@ -1,4 +1,4 @@
-"""A platform in a wheel of its own, installed beside Keryx: its settings and errors are shown, and it is answered."""
+"""A platform in its own wheel, installed beside Keryx: its settings and errors are shown, and messages are answered."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def build_wheel(folder: Path) -> Path:
-    """Pack the platform as a build tool would."""
+    """Build a wheel of the platform."""
     files = {
         "keryx_mailbox.py": MODULE.read_text(encoding="utf-8"),
         f"{NAME}.dist-info/METADATA": "Metadata-Version: 2.1\nName: keryx-mailbox\nVersion: 1.0\n",
@@ -47,7 +47,7 @@ def _digest(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages that the wheel was installed into; nothing is downloaded."""
+    """Return a folder of packages in which the wheel is installed, without a download."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     subprocess.run(
@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Home:
-    """A profile of a machine on which the wheel is installed."""
+    """A profile on a machine with the wheel."""
 
     def __init__(self, folder: Path, site: Path) -> None:
         self.mailbox = folder / "mailbox"
@@ -90,7 +90,7 @@ class Home:
 
     @contextmanager
     def serving(self) -> Iterator["subprocess.Popen[str]"]:
-        """Run a gateway for the length of a block."""
+        """Run a gateway during the block."""
         command = [sys.executable, "-m", "keryx", "serve"]
         with subprocess.Popen(
             command, env=self.environ, cwd=self.cwd, stderr=subprocess.PIPE, text=True
@@ -110,7 +110,7 @@ def home(tmp_path: Path, site: Path) -> Home:
 
 
 def answer(home: Home, gateway: "subprocess.Popen[str]", message: str, *, ref: str) -> str:
-    """Put a message of Ana's into the mailbox, and return what is said to it."""
+    """Put a message from Ana into the mailbox, and return the answer."""
     draft = home.mailbox / f"ana.{ref}"
     draft.write_text(message)
     draft.rename(home.mailbox / f"ana.{ref}.in")
@@ -163,13 +163,13 @@ def test_its_settings_are_shown_and_set_like_any_other(home: Home) -> None:
         ("platforms: {mailbox: {folder: .}}", ":1: platforms.mailbox.folder: this is Keryx's own folder"),
     ],
 )
-def test_what_is_wrong_with_its_settings_is_told_with_its_line(home: Home, text: str, problem: str) -> None:
+def test_problems_of_its_settings_are_reported_with_their_lines(home: Home, text: str, problem: str) -> None:
     home.write(text)
     told = home.run("serve")
     assert (told.returncode, problem in told.stderr, "Traceback" in told.stderr) == (1, True, False)
 
 
-def test_what_it_misses_at_the_start_is_told_in_its_own_words(home: Home) -> None:
+def test_its_own_message_reports_a_missing_setting_at_the_start(home: Home) -> None:
     home.write("platforms: {mailbox: {folder: box}}", secrets="")
     told = home.run("serve")
     assert told.returncode == 1
@@ -179,7 +179,7 @@ def test_what_it_misses_at_the_start_is_told_in_its_own_words(home: Home) -> Non
     )
 
 
-def test_a_project_cannot_set_what_the_platform_forgot_to_keep_for_the_owner(home: Home) -> None:
+def test_a_project_cannot_set_any_setting_of_the_platform(home: Home) -> None:
     (home.cwd / "keryx.yaml").write_text("platforms: {mailbox: {folder: x}}\n")
     told = home.run("--print", "hello")
     assert f"platforms.mailbox.folder: a project cannot set this; write it into {home.file}" in told.stderr

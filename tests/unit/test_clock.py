@@ -17,5 +17,5 @@ def test_the_same_boot_has_the_same_id() -> None:
     assert SystemClock().boot_id() == SystemClock().boot_id() != ""
 
 
-def test_a_boot_without_a_kernel_id_is_known_by_its_minute(tmp_path: Path) -> None:
+def test_a_boot_without_a_kernel_id_is_identified_by_its_minute(tmp_path: Path) -> None:
     assert read_boot_id(tmp_path / "missing").startswith("minute-")

@@ -1,4 +1,4 @@
-"""Every source is read, the stronger wins, and everything that is wrong is told at once, with its line."""
+"""All sources are read, the stronger one wins, and all problems are reported at once with their lines."""
 
 import os
 import re
@@ -102,7 +102,7 @@ def test_without_a_file_the_yaml_library_is_not_loaded(place: Place) -> None:
     subprocess.run([sys.executable, "-c", program], env=environ, cwd=place.cwd, check=True)
 
 
-def test_without_a_home_of_ours_the_system_s_folders_are_taken(
+def test_without_keryx_home_the_system_s_folders_are_used(
     place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -114,7 +114,7 @@ def test_without_a_home_of_ours_the_system_s_folders_are_taken(
     assert found.database == str(tmp_path / "data" / "keryx" / "work" / "keryx.db")
 
 
-def test_the_stronger_source_wins_and_is_named(place: Place) -> None:
+def test_the_stronger_source_wins_and_is_the_origin(place: Place) -> None:
     assert place.origin("model") == ("none", "default")
     place.write(place.project_file, "# ours\nmodel: openai:project\n")
     assert place.origin("model") == ("openai:project", f"{place.project_file}:2")
@@ -127,7 +127,7 @@ def test_the_stronger_source_wins_and_is_named(place: Place) -> None:
     assert place.load().project_file == place.project_file
 
 
-def test_models_are_chosen_by_platform_with_others_to_stand_in(place: Place) -> None:
+def test_models_are_chosen_by_platform_with_fallbacks(place: Place) -> None:
     text = """\
 model: openai:gpt-5
 models:
@@ -147,12 +147,12 @@ models:
             place.load(KERYX_MODEL=wrong)
 
 
-def test_titles_are_asked_for_unless_switched_off(place: Place) -> None:
+def test_titles_are_generated_unless_switched_off(place: Place) -> None:
     assert place.load().settings.titles is True
     assert place.load(KERYX_MODELS_TITLES="no").settings.titles is False
 
 
-def test_ids_of_users_are_told_unless_the_owner_hides_them(place: Place) -> None:
+def test_user_ids_are_hashed_only_if_configured(place: Place) -> None:
     assert place.load().values.of(HASH_USER_IDS) is False
     place.write(place.user_file, "prompt:\n  hash_user_ids: true\n")
     found = place.load(KERYX_PROMPT_ID_SALT="pepper")
@@ -188,7 +188,7 @@ models:
         place.load()
 
 
-def test_the_providers_own_variables_are_taken_along_and_never_shown(place: Place) -> None:
+def test_the_providers_own_variables_are_read_and_never_shown(place: Place) -> None:
     place.write(place.secrets_file, "OPENAI_API_KEY='sk-file'\nexport GROQ_API_KEY=gsk # mine\nPATH=/x\n")
     found = place.load(
         OPENAI_API_KEY="sk-env", OLLAMA_BASE_URL="http://o/v1", KERYX_API_KEY="x", EMPTY_API_KEY=""
@@ -202,7 +202,7 @@ def test_the_providers_own_variables_are_taken_along_and_never_shown(place: Plac
     assert "sk-" not in repr(access_of(found))
 
 
-def test_every_value_of_a_file_arrives(place: Place) -> None:
+def test_every_value_of_a_file_is_read(place: Place) -> None:
     place.write(
         place.user_file,
         """\
@@ -263,7 +263,7 @@ platforms:
     assert settings.busy.default == "collect"
 
 
-def test_a_reset_policy_takes_what_it_leaves_out_from_everywhere(place: Place) -> None:
+def test_a_reset_policy_takes_missing_values_from_the_default(place: Place) -> None:
     place.write(
         place.user_file,
         """\
@@ -287,7 +287,7 @@ reset:
     )
 
 
-def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
+def test_variables_set_settings_with_fixed_names(place: Place) -> None:
     found = place.load(
         KERYX_SCOPE_DM="platform",
         KERYX_PAIRING="telegram, signal,",
@@ -303,7 +303,7 @@ def test_variables_set_what_has_a_fixed_name(place: Place) -> None:
     assert found.database == str(place.cwd / "here.db")
 
 
-def test_profiles_share_nothing(place: Place) -> None:
+def test_profiles_share_no_folder_and_no_setting(place: Place) -> None:
     place.write(place.user_file, "model: openai:main\n")
     place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n")
 
@@ -317,12 +317,12 @@ def test_profiles_share_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("profile", ["../main", "Main", "a b", "x" * 33])
-def test_a_profile_that_is_no_name_of_a_folder_is_refused(place: Place, profile: str) -> None:
+def test_an_invalid_profile_name_is_refused(place: Place, profile: str) -> None:
     [problem] = place.problems(KERYX_PROFILE=profile)
     assert problem.startswith("KERYX_PROFILE: the profile name ")
 
 
-def test_every_problem_of_every_source_is_told_at_once(place: Place) -> None:
+def test_all_problems_of_all_sources_are_reported_at_once(place: Place) -> None:
     place.write(place.project_file, "timezone: Europe/Rom\nscop: {}\n")
     place.write(place.user_file, "scope:\n  dm: chats\n  grup: chat\nturns_max: many\n")
     place.write(
@@ -437,7 +437,7 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize(("text", "sentence"), WRONG_FILES.values(), ids=WRONG_FILES)
-def test_a_wrong_file_is_told_with_its_line(place: Place, text: str, sentence: str) -> None:
+def test_a_problem_of_a_file_is_reported_with_its_line(place: Place, text: str, sentence: str) -> None:
     place.write(place.user_file, text)
     [problem] = place.problems()
     assert problem.startswith(f"{place.user_file}:")
@@ -445,20 +445,20 @@ def test_a_wrong_file_is_told_with_its_line(place: Place, text: str, sentence: s
     assert "pw" not in problem
 
 
-def test_a_file_may_be_empty_or_say_nothing_yet(place: Place) -> None:
+def test_a_file_may_be_empty_or_have_empty_sections(place: Place) -> None:
     place.write(place.project_file, "")
     place.write(place.user_file, "# later\nscope:\nmodel:\npairing:\n")
     assert place.load().values.of(MODEL) is None
     assert place.load().settings.pairing_platforms == frozenset()
 
 
-def test_aliases_cannot_make_a_file_endless(place: Place) -> None:
+def test_yaml_aliases_cannot_cause_an_endless_loop(place: Place) -> None:
     place.write(place.user_file, "reset: &all\n  mode: idle\n  on:\n    telegram: *all\n")
     [problem] = place.problems()
     assert problem.startswith(f"{place.user_file}:3: there is no setting 'reset.on.telegram.on'; ")
 
 
-def test_files_that_cannot_be_read_are_named(place: Place) -> None:
+def test_unreadable_files_are_reported(place: Place) -> None:
     place.user_file.mkdir(parents=True)
     place.secrets_file.mkdir(parents=True)
     assert place.problems() == [
@@ -467,7 +467,7 @@ def test_files_that_cannot_be_read_are_named(place: Place) -> None:
     ]
 
 
-def test_files_in_another_encoding_are_named(place: Place) -> None:
+def test_files_in_another_encoding_are_reported(place: Place) -> None:
     for path in (place.user_file, place.secrets_file):
         place.write(path, "")
         path.write_bytes(b"model: a\nwelcome: \xff\n")
@@ -487,26 +487,26 @@ def test_files_in_another_encoding_are_named(place: Place) -> None:
         "tools: {fetch: {private: true}}",
     ],
 )
-def test_a_project_cannot_lead_conversations_elsewhere(place: Place, line: str) -> None:
+def test_a_project_cannot_redirect_conversations(place: Place, line: str) -> None:
     place.write(place.project_file, line + "\n")
     [problem] = place.problems()
     assert problem.startswith(f"{place.project_file}:1: ")
     assert problem.endswith(f"a project cannot set this; write it into {place.user_file}")
 
 
-def test_a_folder_that_may_not_be_looked_into_holds_no_project(place: Place, tmp_path: Path) -> None:
+def test_an_unreadable_folder_has_no_project_file(place: Place, tmp_path: Path) -> None:
     too_long = tmp_path / ("x" * 300)
     assert load_config(place.environ, too_long).project_file is None
 
 
-def test_a_workspace_counts_from_the_file_it_stands_in(place: Place) -> None:
+def test_a_workspace_starts_at_the_folder_of_its_file(place: Place) -> None:
     place.write(place.project_file, "workspace: here\n")
     assert place.load().workspace == place.project / "here"
 
 
 @pytest.mark.parametrize("path", ["..", "/", "~/x", "link"])
-def test_a_project_s_workspace_lies_in_the_project(place: Place, path: str) -> None:
-    """Whoever wrote the project could otherwise let tools read everything."""
+def test_a_project_s_workspace_must_be_inside_the_project(place: Place, path: str) -> None:
+    """Otherwise the author of the project could let tools read every file."""
     place.write(place.project_file, f"workspace: {path}\n")
     (place.project / "link").symlink_to("/")
     [problem] = place.problems()
@@ -518,7 +518,7 @@ def test_a_project_s_workspace_lies_in_the_project(place: Place, path: str) -> N
     assert place.load().workspace is None
 
 
-def test_what_tools_may_reach_is_the_owner_s_to_say(place: Place) -> None:
+def test_only_the_owner_s_file_sets_what_tools_may_access(place: Place) -> None:
     values = place.load().values
     assert (values.of(FETCH_PRIVATE), values.of(FETCH_ALLOW)) == (False, ())
     place.write(
@@ -560,7 +560,7 @@ def test_commands_see_no_variable_that_looks_like_a_secret(place: Place) -> None
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> None:
+def test_secrets_that_other_users_can_read_are_refused(place: Place, mode: int) -> None:
     place.write(place.secrets_file, "KERYX_PLATFORMS_WEBHOOK_SECRET=x\n", mode=mode)
     assert place.problems() == [
         (
@@ -583,7 +583,7 @@ def test_secrets_that_others_may_read_are_refused(place: Place, mode: int) -> No
         ("OPENAI_API_KEY=not ours", None),
     ],
 )
-def test_secrets_are_read_as_shells_write_them(place: Place, line: str, secret: str | None) -> None:
+def test_secrets_are_read_in_the_syntax_of_shells(place: Place, line: str, secret: str | None) -> None:
     place.write(place.secrets_file, f"\n{line}\n", mode=0o400)
     assert place.load().values.of(SECRET) == secret
 
@@ -603,7 +603,7 @@ def test_secrets_are_never_shown(place: Place) -> None:
     assert place.origin("platforms.webhook.secret", KERYX_PROFILE="work") == ("not set", "default")
 
 
-def test_a_value_is_set_in_place_and_the_comments_stay(place: Place) -> None:
+def test_a_value_is_changed_in_place_and_comments_are_kept(place: Place) -> None:
     place.write(
         place.user_file,
         """\
@@ -656,7 +656,7 @@ personalities:
     assert found.settings.reset.resolve("telegram", "dm").mode == "none"
 
 
-def test_the_first_value_makes_the_file_for_its_owner_alone(place: Place) -> None:
+def test_the_first_value_creates_a_file_that_only_its_owner_can_read(place: Place) -> None:
     place.set("workspace", "here")
     assert place.user_file.read_text() == f"workspace: {place.cwd / 'here'}\n"
     assert place.user_file.stat().st_mode & 0o777 == 0o600
@@ -670,7 +670,7 @@ def test_a_file_of_comments_keeps_them(place: Place) -> None:
     assert place.user_file.read_text() == "# one\n# two\nturns_max: 3\n"
 
 
-def test_a_wrong_value_can_be_set_right(place: Place) -> None:
+def test_a_wrong_value_can_be_corrected_with_set(place: Place) -> None:
     place.write(place.user_file, "turns_max: many\n")
     assert place.set("turns_max", "3").turns_max == 3
 
@@ -696,7 +696,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_would_not_load_is_not_written(place: Place, name: str, value: str, sentence: str) -> None:
+def test_a_value_that_would_not_load_is_not_written(
+    place: Place, name: str, value: str, sentence: str
+) -> None:
     place.write(place.user_file, "model: openai:b\n")
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
         place.set(name, value)
@@ -713,7 +715,7 @@ def test_what_would_not_load_is_not_written(place: Place, name: str, value: str,
         ("welcome: 2026-99-99\n", "cannot be changed in place; edit it"),
     ],
 )
-def test_a_broken_file_is_not_made_worse(place: Place, text: str, sentence: str) -> None:
+def test_a_broken_file_is_not_changed(place: Place, text: str, sentence: str) -> None:
     place.write(place.user_file, text)
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
         place.set("scope.dm", "platform")
@@ -736,7 +738,7 @@ def test_a_link_to_the_file_stays_a_link(place: Place, tmp_path: Path) -> None:
     assert (tmp_path / "dotfiles.yaml").read_text() == "model: google:c\n"
 
 
-def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
+def test_the_process_s_own_environment_and_folder_are_the_default(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERYX_HOME", str(place.home))
@@ -749,7 +751,7 @@ def test_the_process_s_own_surroundings_are_taken_where_none_are_given(
 ROW = re.compile(r"^\| `([^`]+)` \| (\S+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 
 
-def test_the_reference_says_what_the_table_says(place: Place) -> None:
+def test_the_reference_matches_the_table(place: Place) -> None:
     defaults = {row.name: row.value for row in explain_all(place.environ, place.cwd)}
     defaults["database"] = "keryx.db"
 
@@ -788,7 +790,7 @@ def test_an_old_name_of_a_platform_s_setting_is_refused_with_the_new_one(place: 
 
 
 @pytest.mark.parametrize("setting", ["enabled: true", "port: 1", "secret: x"])
-def test_a_project_can_set_nothing_of_a_platform(place: Place, setting: str) -> None:
+def test_a_project_cannot_set_any_setting_of_a_platform(place: Place, setting: str) -> None:
     place.write(place.project_file, f"platforms: {{webhook: {{{setting}}}}}\n")
     [problem] = place.problems()
     assert problem.startswith(f"{place.project_file}:1: platforms.webhook.")
@@ -804,14 +806,14 @@ def test_a_project_can_set_nothing_of_a_platform(place: Place, setting: str) -> 
         ("agent: {comand: x}", "no setting 'agent.comand'; did you mean agent.command?"),
     ],
 )
-def test_a_plug_in_that_is_not_there_or_does_not_load_is_told(place: Place, text: str, sentence: str) -> None:
+def test_a_missing_or_broken_plug_in_is_reported(place: Place, text: str, sentence: str) -> None:
     place.write(place.user_file, text)
     [problem] = place.problems()
     assert problem.startswith(f"{place.user_file}:1: ")
     assert sentence in problem
 
 
-def test_a_variable_for_no_platform_is_refused(place: Place) -> None:
+def test_a_variable_of_an_unknown_platform_is_refused(place: Place) -> None:
     assert place.problems(KERYX_PLATFORMS_WEBHOOK_PROT="1", KERYX_PLATFORMS_IRC_PORT="1") == [
         (
             "KERYX_PLATFORMS_IRC_PORT: there is no setting KERYX_PLATFORMS_IRC_PORT; the platforms are "
@@ -859,7 +861,7 @@ print(*found.plugins.platforms, *found.plugins.agents, *found.plugins.tools)
         ),
     ],
 )
-def test_a_plug_in_is_imported_and_used_where_it_is_configured(
+def test_a_plug_in_is_imported_and_used_only_if_configured(
     place: Place, tmp_path: Path, *, text: str, imported: str, used: str
 ) -> None:
     site = declare(tmp_path / "lamp", "keryx.tools", lamp="lamp:PLUGIN")
@@ -876,7 +878,7 @@ def test_a_plug_in_is_imported_and_used_where_it_is_configured(
     assert said.stdout.splitlines() == [imported, used]
 
 
-def test_every_installed_plug_in_is_explained_and_a_broken_one_with_the_reason(place: Place) -> None:
+def test_every_installed_plug_in_is_shown_and_a_broken_one_with_the_reason(place: Place) -> None:
     rows = {row.name: row for row in explain_all(place.environ, place.cwd)}
     assert rows["platforms.webhook.port"].value == "8460"
     assert rows["agent.format"].value == "text"

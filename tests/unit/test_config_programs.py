@@ -1,4 +1,4 @@
-"""Programs of others in the configuration: who answers, and MCP servers with what they take from variables."""
+"""Programs in the configuration: agents, and MCP servers with values from variables."""
 
 from pathlib import Path
 
@@ -57,14 +57,14 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_nobody_answers_instead_of_a_model_where_nothing_is_said(home: Home) -> None:
+def test_the_model_agent_answers_by_default(home: Home) -> None:
     found = load_config(home.environ, home.cwd)
     assert found.plugins.agent == "model"
     assert (found.values.of(ACP), found.values.of(COMMAND)) == ((), ())
     assert mcp_servers(found) == ()
 
 
-def test_a_program_that_is_named_by_a_path_lies_beside_the_file_that_names_it(home: Home) -> None:
+def test_a_relative_path_of_a_program_starts_at_the_folder_of_its_file(home: Home) -> None:
     home.write("agent: {command: [./answer.sh, ./a]}\nmcp: {servers: {a: {command: bin/serve}}}")
     found = load_config(home.environ, home.cwd)
     assert command(found) == (str(home.folder / "answer.sh"), "./a")
@@ -87,14 +87,14 @@ def test_a_command_line_is_a_text_or_a_list(home: Home) -> None:
     assert (found.plugins.agent, command(found)) == ("model", ())
 
 
-def test_a_program_gets_the_environment_and_the_secrets_but_nothing_of_ours(home: Home) -> None:
+def test_a_program_gets_all_variables_except_keryx_s_own(home: Home) -> None:
     home.write("", secrets="SOME_KEY=s\nKERYX_PLATFORMS_WEBHOOK_SECRET=whsec_x\n")
     found = load_config(home.environ | {"PATH": "/bin", "KERYX_AGENT_ACP": "it"}, home.cwd)
     assert found.foreign_variables == {"PATH": "/bin", "SOME_KEY": "s"}
     assert "SOME_KEY" not in repr(found)
 
 
-def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None:
+def test_servers_are_read_with_values_from_variables(home: Home) -> None:
     home.write(SERVERS, secrets="FILES_TOKEN=secret\n")
     found = load_config(home.environ | {"WEB_TOKEN": "t"}, home.cwd)
     files, web = mcp_servers(found)
@@ -138,19 +138,19 @@ def test_servers_are_read_with_what_they_take_from_variables(home: Home) -> None
         ("mcp: {servers: {a: {command: x, timeout_seconds: 0}}}", "write a whole number from 1 to 3600"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(home: Home, text: str, problem: str) -> None:
+def test_a_problem_is_reported_with_its_line(home: Home, text: str, problem: str) -> None:
     home.write(text)
     told = home.problem()
     assert problem in told
     assert "config.yaml:1: " in told
 
 
-def test_nothing_is_an_empty_list(home: Home) -> None:
+def test_none_is_an_empty_list(home: Home) -> None:
     home.write("mcp: {servers: {a: {command: x, env: none, headers: 'A=b'}}}")
     (server,) = mcp_servers(load_config(home.environ, home.cwd))
     assert (server.env, server.headers) == ({}, {"A": "b"})
 
 
-def test_a_project_must_not_have_programs_started(home: Home, tmp_path: Path) -> None:
+def test_a_project_cannot_start_programs(home: Home, tmp_path: Path) -> None:
     (tmp_path / "keryx.yaml").write_text("agent: {command: rm}\nmcp: {servers: {a: {command: rm}}}\n")
     assert home.problem().count("a project cannot set this") == 2

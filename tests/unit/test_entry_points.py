@@ -1,4 +1,4 @@
-"""Which plug-ins are installed is read from the metadata of packages as the standard library reads it."""
+"""Installed plug-ins are found in the metadata of packages, as by the standard library."""
 
 import importlib.metadata
 import sys
@@ -28,7 +28,7 @@ def test_the_standard_library_finds_the_same(tmp_path: Path) -> None:
     assert ("pager", "pager.plugin", "PLUGIN") in expected["keryx.platforms"]
 
 
-def test_only_what_is_declared_for_keryx_is_read(tmp_path: Path) -> None:
+def test_only_entry_points_for_keryx_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "Two_Words-1.0.dist-info"
     folder.mkdir()
     (folder / "entry_points.txt").write_text(

@@ -7,7 +7,7 @@ def delta(number: int, session_id: str = "s") -> Delta:
     return Delta(session_id=session_id, turn_id=1, after=1, kind="text", offset=number, text="x")
 
 
-async def test_watchers_of_a_session_get_what_is_said_there() -> None:
+async def test_watchers_of_a_session_get_its_deltas() -> None:
     live = Live()
     live.publish(delta(0))
     async with live.watch("s") as one, live.watch("s") as other:
@@ -17,7 +17,7 @@ async def test_watchers_of_a_session_get_what_is_said_there() -> None:
         assert one.empty()
 
 
-async def test_a_slow_watcher_misses_the_oldest() -> None:
+async def test_a_slow_watcher_misses_the_oldest_deltas() -> None:
     live = Live()
     async with live.watch("s") as queue:
         for number in range(WAITING_MAX + 1):

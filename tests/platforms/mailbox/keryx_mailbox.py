@@ -60,7 +60,7 @@ class MailboxAdapter(Adapter):
         self._folder = folder
 
     async def connect(self) -> None:
-        """Find the folder, or make it."""
+        """Create the folder if it does not exist."""
         self._folder.mkdir(exist_ok=True)
 
     async def receive(self) -> AsyncGenerator[Update, None]:
@@ -79,7 +79,7 @@ class MailboxAdapter(Adapter):
         return Inbound(source=source, ref=path.name, parts=(TextPart(text=path.read_text(encoding="utf-8")),))
 
     async def acknowledge(self, update: Update, *, refused: Refused | None = None) -> None:
-        """Throw the file away."""
+        """Delete the file of the message."""
         _log.info("%s %s", "stored" if refused is None else "refused", update.ref)
         (self._folder / update.ref).unlink(missing_ok=True)
 
@@ -88,7 +88,7 @@ class MailboxAdapter(Adapter):
         return text_pieces(parts, text_max=self.capabilities.text_max)
 
     async def send(self, outgoing: Outgoing) -> Outcome:
-        """Put an answer down."""
+        """Write an answer to a file."""
         path = self._folder / f"{outgoing.to.chat_id}.{outgoing.key}.out"
         assert isinstance(outgoing.piece, TextPiece)
         path.write_text(outgoing.piece.text, encoding="utf-8")
