@@ -1,4 +1,4 @@
-"""The terminal's adapter keeps the parts of the contract that apply: no update arrives, and sending never half fails."""
+"""The terminal's adapter keeps the parts of the contract that apply: no update arrives, and no message is half sent."""
 
 from collections.abc import Sequence
 

@@ -34,9 +34,9 @@ class Setting(Generic[T_co]):
     default: T_co
     help: str
     place: Place = "anywhere"
-    chosen: Callable[[str], object] | None = None
+    check_choice: Callable[[str], object] | None = None
     """Checks the part in angle brackets."""
-    platforms: Callable[[Any, Collection[str]], object] | None = None
+    check_platforms: Callable[[Any, Collection[str]], object] | None = None
     """Checks that the platforms in the part in angle brackets, or else in the value, are installed."""
     is_path: bool = False
     """A relative path, or the program of a command line, starts at the folder of the file with the setting."""
@@ -53,11 +53,11 @@ class Setting(Generic[T_co]):
     @property
     def variable(self) -> str | None:
         """The environment variable that sets it; None for a name with a chosen part."""
-        return None if self.chosen else variable_of(self.name)
+        return None if self.check_choice else variable_of(self.name)
 
-    def named(self, chosen: str | None) -> str:
+    def full_name(self, choice: str | None) -> str:
         """Return the name with the owner's choice for the part in angle brackets."""
-        return ".".join(chosen or "" if part.startswith("<") else part for part in self.parts)
+        return ".".join(choice or "" if part.startswith("<") else part for part in self.parts)
 
     def resolved(self, value: object, folder: Path) -> object:
         """Return a path resolved from ``folder``, and any other value unchanged."""
@@ -76,7 +76,7 @@ class Found:
     """The value of a setting from the strongest source; ``origin`` is a file and its line, or a variable."""
 
     setting: Setting[Any]
-    chosen: str | None
+    choice: str | None
     """The owner's choice for the part in angle brackets."""
     value: object
     origin: str
@@ -88,9 +88,9 @@ class Values:
 
     found: Mapping[str, Found] = field(repr=False)
 
-    def of(self, setting: Setting[T], chosen: str | None = None) -> T:
+    def of(self, setting: Setting[T], choice: str | None = None) -> T:
         """Return the value of a setting, or its default."""
-        found = self.found.get(setting.named(chosen))
+        found = self.found.get(setting.full_name(choice))
         return setting.default if found is None else cast(T, found.value)
 
     def origin_of(self, setting: Setting[Any]) -> str:
@@ -98,7 +98,7 @@ class Values:
         found = self.found.get(setting.name)
         return "default" if found is None else found.origin
 
-    def chosen(self, setting: Setting[Any]) -> list[tuple[str, Found]]:
+    def choices_of(self, setting: Setting[Any]) -> list[tuple[str, Found]]:
         """Return the full names and values of a setting with a chosen part, in the order of the names."""
         return sorted(
             ((name, found) for name, found in self.found.items() if found.setting is setting),
@@ -107,7 +107,7 @@ class Values:
 
     def by_choice(self, setting: Setting[T]) -> dict[str, T]:
         """Return the values of a setting with a chosen part, by that part."""
-        return {found.chosen or "": cast(T, found.value) for _, found in self.chosen(setting)}
+        return {found.choice or "": cast(T, found.value) for _, found in self.choices_of(setting)}
 
     def under(self, section: str) -> dict[str, Found]:
         """Return the values of the setting ``section`` and of those below it."""

@@ -94,8 +94,8 @@ def _settings(table: Table, values: Values, profile: str) -> Settings:
 
 def _rows(table: Table, values: Values, database: str) -> Iterator[Explained]:
     for setting in table.rows:
-        if setting.chosen is not None:
-            for name, found in values.chosen(setting):
+        if setting.check_choice is not None:
+            for name, found in values.choices_of(setting):
                 yield Explained(name, _shown(setting, found.value), found.origin)
         else:
             value = database if setting is own_rows.DATABASE else values.of(setting)

@@ -50,17 +50,19 @@ class SettingReader:
                 self.problems.append(f"{each.origin}: {named.name}: {error}")
             else:
                 self._found[named.name] = Found(
-                    setting=named.setting, chosen=named.chosen, value=value, origin=each.origin
+                    setting=named.setting, choice=named.choice, value=value, origin=each.origin
                 )
 
     def _read(self, kind: SourceKind, given: RawValue, folder: Path) -> object:
         setting = given.named.setting
         self._check_place(kind, given)
-        if setting.chosen is not None:
-            setting.chosen(given.named.chosen or "")
+        if setting.check_choice is not None:
+            setting.check_choice(given.named.choice or "")
         value = setting.resolved(setting.read(given.raw), folder)
-        if setting.platforms is not None:
-            setting.platforms(value if setting.chosen is None else given.named.chosen, self._platforms)
+        if setting.check_platforms is not None:
+            setting.check_platforms(
+                value if setting.check_choice is None else given.named.choice, self._platforms
+            )
         # Otherwise the author of a project file could open the whole disk to the tools of its users.
         is_confined = kind == "project" and setting.is_path and isinstance(value, str)
         if is_confined and not Path(str(value)).resolve().is_relative_to(folder.resolve()):

@@ -33,7 +33,7 @@ class NamedSetting:
     keys: tuple[str, ...]
 
     @property
-    def chosen(self) -> str | None:
+    def choice(self) -> str | None:
         """The part that the owner chose, if the name has one."""
         pairs = zip(self.keys, self.setting.parts, strict=True)
         return next((key for key, part in pairs if part.startswith("<")), None)
@@ -125,9 +125,9 @@ class Table:
             after = after.partition(">")[2]
             if not bracket and name == setting.name:
                 return NamedSetting(setting=setting, keys=tuple(setting.parts))
-            chosen = name[len(before) : len(name) - len(after)]
-            if bracket and chosen and name == before + chosen + after:
-                keys = tuple(chosen if part.startswith("<") else part for part in setting.parts)
+            choice = name[len(before) : len(name) - len(after)]
+            if bracket and choice and name == before + choice + after:
+                keys = tuple(choice if part.startswith("<") else part for part in setting.parts)
                 return NamedSetting(setting=setting, keys=keys)
         below = [setting.name for setting in rows if setting.name.startswith(f"{name}.")]
         if below:
@@ -142,7 +142,7 @@ class Table:
         """Return the setting's variable with the most similar name, or None."""
         return next(iter(get_close_matches(variable, self._variables, n=1, cutoff=0.85)), None)
 
-    def chosen_family(self, variable: str) -> Setting[Any] | None:
+    def find_family(self, variable: str) -> Setting[Any] | None:
         """Return the row with a chosen part that the variable seems to set: no variable can set such a row."""
         for setting in self.rows:
             before, bracket, _ = setting.name.partition("<")

@@ -74,7 +74,7 @@ def _read_variable(
     if setting is not None:
         named = NamedSetting(setting=setting, keys=tuple(setting.parts))
         yield RawValue(named=named, raw=value, origin=origin)
-    elif family := table.chosen_family(variable):
+    elif family := table.find_family(variable):
         yield f"{origin}: no variable can set {family.name}; write it into {folders.user_file}"
     elif near := table.nearest_variable(variable):
         yield f"{origin}: there is no setting {variable}; did you mean {near}?"

@@ -29,8 +29,8 @@ ON: Setting[str | None] = Setting(
     name="models.on.<platform>",
     read=optional(checked(check_model_name)),
     default=None,
-    chosen=check_platform,
-    platforms=check_known_platform,
+    check_choice=check_platform,
+    check_platforms=check_known_platform,
     help="The model that answers on a platform.",
 )
 FALLBACKS: Setting[tuple[str, ...]] = Setting(
@@ -49,7 +49,7 @@ PRICES: Setting[Price | None] = Setting(
     name="models.prices.<model>",
     read=price,
     default=None,
-    chosen=check_model_name,
+    check_choice=check_model_name,
     help="What a million tokens of a model cost in dollars: input, output; or input, cached input, output; a list.",
 )
 CONTEXT: Setting[int | None] = Setting(
@@ -62,7 +62,7 @@ CONTEXT_OF: Setting[int | None] = Setting(
     name="models.context_tokens_of.<model>",
     read=_TOKENS,
     default=None,
-    chosen=check_model_name,
+    check_choice=check_model_name,
     help="The same of one model, written `provider:name`, which wins.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (*(MODEL, ON, FALLBACKS, TIMEOUT, PRICES, CONTEXT, CONTEXT_OF),)

@@ -40,7 +40,7 @@ PERSONALITY: Setting[str | None] = Setting(
     name="personalities.<name>",
     read=optional(text),
     default=None,
-    chosen=personality_name,
+    check_choice=personality_name,
     help="The text the agent gets where `/personality` chose this name.",
 )
 TITLES = Setting(

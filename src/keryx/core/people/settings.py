@@ -39,7 +39,7 @@ PAIRING: Setting[tuple[str, ...]] = Setting(
     read=list_of(check_platform),
     default=(),
     place="own",
-    platforms=_check_platforms,
+    check_platforms=_check_platforms,
     help="The platforms on which strangers may ask to be let in; a list.",
 )
 TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
@@ -47,8 +47,8 @@ TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
     read=list_of(check_toolset),
     default=None,
     place="own",
-    chosen=toolset_place,
-    platforms=_check_toolset_platform,
+    check_choice=toolset_place,
+    check_platforms=_check_toolset_platform,
     help="The sets of tools the agent is given for a role, or for `platform:role`, which wins; a list.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (WELCOME_TEXT, PAIRING, TOOLSETS)

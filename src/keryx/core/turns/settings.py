@@ -71,24 +71,24 @@ RESET_ON_MODE: Setting[ResetMode | None] = Setting(
     name="reset.on.<where>.mode",
     read=_MODE,
     default=None,
-    chosen=reset_place,
-    platforms=_check_reset_platform,
+    check_choice=reset_place,
+    check_platforms=_check_reset_platform,
     help="The mode on a platform, in a chat type, or in `platform:chat type`, which wins.",
 )
 RESET_ON_IDLE: Setting[int | None] = Setting(
     name="reset.on.<where>.idle_minutes",
     read=_IDLE,
     default=None,
-    chosen=reset_place,
-    platforms=_check_reset_platform,
+    check_choice=reset_place,
+    check_platforms=_check_reset_platform,
     help="The quiet time there; else that of `reset`.",
 )
 RESET_ON_HOUR: Setting[int | None] = Setting(
     name="reset.on.<where>.at_hour",
     read=_HOUR,
     default=None,
-    chosen=reset_place,
-    platforms=_check_reset_platform,
+    check_choice=reset_place,
+    check_platforms=_check_reset_platform,
     help="The hour there; else that of `reset`.",
 )
 BUSY_MODE: Setting[BusyMode] = Setting(
@@ -104,8 +104,8 @@ BUSY_ON: Setting[BusyMode | None] = Setting(
     name="busy.on.<where>",
     read=one_of(BUSY_MODES),
     default=None,
-    chosen=busy_place,
-    platforms=lambda chosen, known: check_known_platform(busy_place(chosen)[0], known),
+    check_choice=busy_place,
+    check_platforms=lambda chosen, known: check_known_platform(busy_place(chosen)[0], known),
     help="The same on a platform, or in one chat, written `platform:chat id`.",
 )
 TURNS = Setting(

@@ -54,7 +54,7 @@ COMMAND: Setting[tuple[str, ...]] = Setting(
     default=(),
     place="own",
     is_path=True,
-    chosen=server_name,
+    check_choice=server_name,
     help="The command line of an MCP server that Keryx starts.",
 )
 ENV: Setting[tuple[str, ...]] = Setting(
@@ -62,7 +62,7 @@ ENV: Setting[tuple[str, ...]] = Setting(
     read=pairs,
     default=(),
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     holds_pairs=True,
     help="Variables it is given; `$NAME` takes a value from the environment or the `.env`.",
 )
@@ -71,7 +71,7 @@ URL: Setting[str | None] = Setting(
     read=optional(web_address),
     default=None,
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     help="The address of an MCP server that runs elsewhere (streamable HTTP).",
 )
 HEADERS: Setting[tuple[str, ...]] = Setting(
@@ -79,7 +79,7 @@ HEADERS: Setting[tuple[str, ...]] = Setting(
     read=pairs,
     default=(),
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     holds_pairs=True,
     help="Headers it is sent; `$NAME` in them is taken as above.",
 )
@@ -88,7 +88,7 @@ TOOLSET: Setting[str | None] = Setting(
     read=optional(checked(check_toolset)),
     default=None,
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     help="The set its tools belong to; else `mcp-<name>`.",
 )
 EFFECTS: Setting[tuple[str, ...]] = Setting(
@@ -96,7 +96,7 @@ EFFECTS: Setting[tuple[str, ...]] = Setting(
     read=pairs_of(_EFFECT),
     default=(),
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     holds_pairs=True,
     help="What its tools do, by name: `pure`, `idempotent`, `once` or `ask`.",
 )
@@ -105,7 +105,7 @@ TIMEOUT: Setting[int | None] = Setting(
     read=whole(1, 3_600),
     default=None,
     place="own",
-    chosen=server_name,
+    check_choice=server_name,
     help=f"How long a call of it may take; else {McpServerSettings(name='').timeout_seconds}.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EFFECTS, TIMEOUT)
@@ -114,7 +114,7 @@ ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EF
 def mcp_servers(configuration: Configuration) -> tuple[McpServerSettings, ...]:
     """Return the servers in the order of their names; raise ``InvalidValue`` with every problem, a line each."""
     values = configuration.values
-    names = {found.chosen or "": found.origin for row in ROWS for _, found in values.chosen(row)}
+    names = {found.choice or "": found.origin for row in ROWS for _, found in values.choices_of(row)}
     servers: list[McpServerSettings] = []
     problems: list[str] = []
     for name in sorted(names):
