@@ -13,9 +13,7 @@ from keryx.agents.model.settings import MODEL
 from keryx.config import Configuration
 from keryx.config.setting import Setting
 from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
-from keryx.config_load.entry_points import installed_entry_points
 from keryx.config_load.files import replace_file
-from keryx.config_load.plugins import InstalledPlugins
 from keryx.config_load.table import Table
 from keryx.core.context.rules.prices import Price
 from keryx.core.context.settings import HASH_USER_IDS, ID_SALT
@@ -760,7 +758,7 @@ def test_the_reference_matches_the_table(place: Place) -> None:
         variable = f"`{setting.variable}`" if setting.variable else "–"
         return setting.name, variable, f"`{default}`" if default else "–", setting.help
 
-    table = Table(InstalledPlugins(installed_entry_points()))
+    table = Table()
     table.load_all()
     text = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
     assert ROW.findall(text) == [expected(setting) for setting in table.rows]

@@ -6,7 +6,7 @@ from typing import TypeVar
 import click
 
 from keryx.config_load import explain_all, find_folders, get_value, set_value
-from keryx.config_load.folders import misplaced_files
+from keryx.config_load.files import misplaced_files
 from keryx.errors import InvalidValue
 
 T = TypeVar("T")

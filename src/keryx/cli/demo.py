@@ -16,7 +16,7 @@ from keryx.clock import SystemClock
 from keryx.config import Configuration
 from keryx.config.setting import HOME_VARIABLE
 from keryx.config_load import load_config, set_value
-from keryx.config_load.folders import PROJECT_FILE
+from keryx.config_load.files import PROJECT_FILE
 from keryx.demo.filling import fill_demo
 
 NOTICE: Final = """\

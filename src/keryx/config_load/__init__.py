@@ -10,10 +10,7 @@ from pathlib import Path
 
 from keryx.config import Configuration, Explained, ProfileFolders
 from keryx.config_load.build import configuration_of
-from keryx.config_load.entry_points import installed_entry_points
-from keryx.config_load.files import read_text, replace_file
-from keryx.config_load.folders import find_project_file, folders_of
-from keryx.config_load.plugins import InstalledPlugins
+from keryx.config_load.files import find_project_file, folders_of, read_text, replace_file
 from keryx.config_load.sources import SettingReader
 from keryx.config_load.table import Table
 from keryx.config_load.variables import known_variables, read_environment, read_secrets
@@ -28,7 +25,7 @@ def load_config(environ: Mapping[str, str] | None = None, cwd: Path | None = Non
 
     ``environ`` and ``cwd`` are the process's own by default.
     """
-    return _load(_new_table(), *_defaults(environ, cwd))
+    return _load(Table(), *_defaults(environ, cwd))
 
 
 def find_folders(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> ProfileFolders:
@@ -41,14 +38,14 @@ def explain_all(environ: Mapping[str, str] | None = None, cwd: Path | None = Non
 
     A plug-in that is not configured and cannot be loaded has a row with the reason.
     """
-    table = _new_table()
+    table = Table()
     broken = table.load_all()
     return [*_load(table, *_defaults(environ, cwd)).rows, *broken]
 
 
 def get_value(name: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Explained:
     """Return one setting with its value and origin; raise ``InvalidValue`` if it does not exist or is not set."""
-    table = _new_table()
+    table = Table()
     known = table.named(name)
     for row in _load(table, *_defaults(environ, cwd)).rows:
         if row.name == known.name:
@@ -65,7 +62,7 @@ def set_value(
     """
     environ, cwd = _defaults(environ, cwd)
     folders = folders_of(environ, cwd)
-    table = _new_table()
+    table = Table()
     target = table.named(name)
     setting = target.setting
     if setting.place == "environment":
@@ -85,10 +82,6 @@ def set_value(
     configuration = _load(table, environ, cwd, user_text=text)
     replace_file(path, text)
     return configuration
-
-
-def _new_table() -> Table:
-    return Table(InstalledPlugins(installed_entry_points()))
 
 
 def _defaults(environ: Mapping[str, str] | None, cwd: Path | None) -> tuple[Mapping[str, str], Path]:

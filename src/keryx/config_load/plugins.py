@@ -12,7 +12,7 @@ from keryx.agents.plugin import AgentPlugin
 from keryx.backends.plugin import BackendPlugin
 from keryx.config import DEFAULT_AGENT, DEFAULT_BACKEND, Plugin, Plugins
 from keryx.config.setting import Found, Values
-from keryx.config_load.entry_points import OWN, EntryPoints
+from keryx.config_load.entry_points import OWN, installed_entry_points
 from keryx.errors import InvalidValue
 from keryx.platforms.plugin import PlatformPlugin
 from keryx.tools.plugin import ToolPlugin
@@ -32,7 +32,8 @@ _KINDS: Final[Mapping[Section, tuple[str, type[Plugin]]]] = {
 class InstalledPlugins:
     """The installed plug-ins."""
 
-    def __init__(self, entry_points: EntryPoints) -> None:
+    def __init__(self) -> None:
+        entry_points = installed_entry_points()
         self._entries = {section: entry_points.get(group, {}) for section, (group, _) in _KINDS.items()}
         if DEFAULT_AGENT not in self._entries["agent"]:
             raise InvalidValue("Keryx's own plug-ins are not installed; install the package keryx again")

@@ -7,9 +7,7 @@ from typing import Final, TypeAlias
 from keryx.config import ProfileFolders, Settings
 from keryx.config.readers import Raw
 from keryx.config_load import own_rows
-from keryx.config_load.entry_points import installed_entry_points
-from keryx.config_load.folders import check_profile
-from keryx.config_load.plugins import InstalledPlugins
+from keryx.config_load.files import check_profile
 from keryx.config_load.sources import RawValue, SettingReader
 from keryx.config_load.table import Table
 from keryx.core.conversations.settings import scope_settings
@@ -25,7 +23,7 @@ def settings_of_program(given: Mapping[str, SettingValue], *, profile: str | Non
 
     ``given`` has the names and values of docs/reference/config.md.
     """
-    table = Table(InstalledPlugins(installed_entry_points()))
+    table = Table()
     profile = check_profile("main" if profile is None else profile, origin="profile")
     unused = Path()  # no setting that a program can give is a path or a secret
     folders = ProfileFolders(profile=profile, config_dir=unused, data_dir=unused)

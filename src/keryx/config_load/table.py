@@ -47,18 +47,18 @@ class NamedSetting:
 class Table:
     """The rows of the subjects and of the plug-ins that are loaded so far."""
 
-    def __init__(self, plugins: InstalledPlugins) -> None:
-        self.plugins = plugins
+    def __init__(self) -> None:
+        self.plugins = InstalledPlugins()
         self.tree: Tree = {}
         """The rows by the keys in a file, level by level."""
         self._variables: dict[str, Setting[Any]] = {}
         self._loaded: dict[tuple[Section, str], tuple[Setting[Any], ...]] = {}
         self._add(_ROWS)
-        for section, name in plugins.always_used():
+        for section, name in self.plugins.always_used():
             self.load(section, name)
         for section in SECTIONS:
             self._level(section)
-        for name in plugins.names("platforms"):
+        for name in self.plugins.names("platforms"):
             self._level("platforms", name)
 
     @property
