@@ -113,7 +113,9 @@ def nodes(*, as_json: bool) -> None:
 )
 @json_option
 def usage(*, days: int, as_json: bool) -> None:
-    """Show tokens and estimated costs of the last days, by day, model and conversation.
+    """Show tokens and estimated costs of the last days.
+
+    The amounts are shown by day, by model and by conversation.
 
     Example:  keryx usage --days 30
     """

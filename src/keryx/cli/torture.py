@@ -48,7 +48,7 @@ def _with_numbers(torture: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(*, as_json: bool, histories: int, seed: int | None, **given: Any) -> None:
-    """Kill, freeze and cut off real gateways under load, and check what they guarantee.
+    """Kill and freeze real gateways under load, and check them.
 
     Everything happens in a temporary folder; your own configuration and store are not touched. If a guarantee was
     broken, the exit code is 1, the seed for another run is printed, and the folder is kept.
