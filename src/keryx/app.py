@@ -51,7 +51,6 @@ class System:
     adapters: Sequence[Adapter]
     turns_max: int
     agent_name: str
-    """The name of the agent for people."""
     warm_up: Callable[[], Awaitable[None]]
     """Loads what the first turn needs. Call it after the adapters are connected."""
 

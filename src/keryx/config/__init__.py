@@ -71,15 +71,12 @@ class Settings:
     """The platforms on which strangers may ask for access."""
     welcome: str | None = WELCOME
     personalities: Mapping[str, Personality] = field(default_factory=lambda: MappingProxyType({}))
-    """The choices of ``/personality``, by name."""
     toolsets: ToolsetSettings = field(default_factory=ToolsetSettings)
-    """The tools of the agent, by role and platform."""
     id_salt: str | None = field(default=None, repr=False)
     """The salt with which the ids of users are hashed in prompts; None if prompts contain the ids themselves."""
     answering: Answering = field(default_factory=Answering)
     """Set when the system is built."""
     titles: bool = False
-    """Whether models are asked for titles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +133,7 @@ class Configuration(ProfileFolders):
     turns_max: int
     log: LogSettings
     values: Values
-    """The values of all settings, including those of plug-ins."""
     environ: Mapping[str, str] = field(repr=False)
-    """The environment of the process."""
     variables: Mapping[str, str] = field(repr=False)
     """All variables of the environment and of the profile's ``.env``."""
     rows: tuple[Explained, ...] = field(repr=False)
@@ -156,7 +151,6 @@ class Plugin:
     """The part of a plug-in that all kinds share."""
 
     settings: tuple[Setting[Any], ...] = ()
-    """Its rows of the table of settings."""
     check: Callable[[Configuration], object] = lambda _: None
     """Raises ``InvalidValue`` with every problem, one per line, if its settings do not fit together."""
 

@@ -22,7 +22,6 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""Characters that no setting may contain."""
 
 
 def text(raw: Raw) -> str:

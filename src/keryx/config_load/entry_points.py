@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 OWN: Final = "keryx"
-"""The package with Keryx's own plug-ins."""
 _SUFFIXES: Final = (".dist-info", ".egg-info")
 _FILE: Final = "entry_points.txt"
 

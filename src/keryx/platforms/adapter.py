@@ -30,10 +30,8 @@ class Capabilities:
     edits: bool = False
     """Whether a sent message can be edited, so that a preview can show a growing answer."""
     edit_every: Micros = SECOND
-    """The shortest time between two edits of a message."""
     shows_typing: bool = False
     has_menu: bool = False
-    """Whether the platform has a menu of commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,7 @@ class Program:
     folder: Path
     environment: Mapping[str, str]
     seconds: float
-    given: bytes = b""
-    """Its standard input."""
+    stdin: bytes = b""
     has_pty: bool = False
     output_bytes_max: int = 1_000_000
     """The output that is kept; above this, the middle is dropped."""
@@ -91,7 +90,7 @@ async def _start(program: Program, output: int) -> asyncio.subprocess.Process:
     if program.has_pty:
         termios.tcsetwinsize(output, ROWS_AND_COLUMNS)
         arguments = at_terminal(arguments)
-    source = asyncio.subprocess.PIPE if program.given else asyncio.subprocess.DEVNULL
+    source = asyncio.subprocess.PIPE if program.stdin else asyncio.subprocess.DEVNULL
     try:
         return await asyncio.create_subprocess_exec(
             *arguments,
@@ -112,7 +111,7 @@ async def _wait(process: asyncio.subprocess.Process, program: Program) -> tuple[
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(program.seconds):
-                await _feed(process, program.given)
+                await _feed(process, program.stdin)
                 exit_code = await process.wait()
     finally:
         left = await _end_group(process.pid)
@@ -121,10 +120,10 @@ async def _wait(process: asyncio.subprocess.Process, program: Program) -> tuple[
     return exit_code, left and exit_code is not None
 
 
-async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
     if process.stdin is not None:
         with suppress(BrokenPipeError, ConnectionResetError):  # the program may end without reading all of it
-            process.stdin.write(given)
+            process.stdin.write(data)
             await process.stdin.drain()
         process.stdin.close()
 

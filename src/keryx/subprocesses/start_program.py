@@ -30,7 +30,6 @@ class ProgramSettings:
     """Its working folder, unless the conversation has a workspace; a missing folder is created."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     start_seconds: float = 60.0
-    """The time limit for its first answer."""
     cancel_seconds: float = 10.0
     """The time limit for the end of a prompt that was cancelled."""
 

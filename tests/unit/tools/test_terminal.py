@@ -201,7 +201,7 @@ async def test_a_program_that_does_not_read_all_it_is_given_ends_all_the_same(ro
         folder=root,
         environment=ENVIRONMENT,
         seconds=60,
-        given=b"x" * 1_000_000,
+        stdin=b"x" * 1_000_000,
     )
     ran = await run_program(program)
     assert (ran.exit_code, ran.output) == (5, "xxx")

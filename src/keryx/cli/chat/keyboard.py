@@ -26,7 +26,6 @@ MENU_LINES: Final = 6
 USAGE_COLUMNS: Final = 36
 """The longest usage that leaves room for the help beside it; `/help` shows a longer one in full."""
 STATUS_LINES: Final = 2
-"""The most lines of the status at the bottom."""
 DRAW_SECONDS: Final = 0.1
 """How often the text above the prompt is drawn: faster than a person reads, without delaying the typing."""
 

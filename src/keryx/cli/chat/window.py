@@ -38,7 +38,6 @@ class ChatWindow:
         self.display = ConversationDisplay(screen, self.chat)
         self.ending = asyncio.Event()
         self.ended_by: signal.Signals | None = None
-        """The signal that ended the chat, if one did."""
         self._leaving: Literal["when at rest", "now"] | None = None
         self._cursor = ViewCursor(after=0)
         self._view: TerminalView | None = None

@@ -33,7 +33,6 @@ PLATFORM: Final = "webhook"
 TOLERANCE: Final[Micros] = 5 * MINUTE
 """The largest difference between a request's time and ours. Within it, the message id makes a replay harmless."""
 RETRY_AFTER_MAX: Final[Micros] = DAY
-"""The longest ``Retry-After`` that is respected."""
 
 _REASON_MAX: Final = 300
 _SECRET_PREFIX: Final = "whsec_"

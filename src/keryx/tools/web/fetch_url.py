@@ -94,7 +94,7 @@ async def _visible_text(html: str, url: str) -> str:
             folder=Path("/"),
             environment={},
             seconds=READ_SECONDS,
-            given=html.encode("utf-8", "replace"),
+            stdin=html.encode("utf-8", "replace"),
             output_bytes_max=OUTPUT_BYTES_MAX,
         )
     )
