@@ -1,1 +1,1 @@
-"""Whoever answers: the contract, and those who keep it."""
+"""The agents that answer turns, and their contract."""

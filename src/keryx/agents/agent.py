@@ -4,8 +4,8 @@ An agent gets a brief and a stage. Everything it says and does goes through the 
 effect. At the end the agent returns its answer. It is cancelled like any task, and the stage keeps the text so far.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from keryx.core.context.rules.cover import Cover, Summary
 from keryx.core.context.rules.gauge import Gauge
@@ -19,6 +19,15 @@ from keryx.values import dataclass
 
 HistoryItem: TypeAlias = Message | Cover
 """A message as a model reads it, or the summary that stands for several messages."""
+ReadMedia: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
+"""Reads blobs by their hashes; missing blobs are left out."""
+SILENT_PURPOSES: Final = ("flush", "title", "compress")
+"""The purposes of turns whose answer is not delivered."""
+
+
+async def no_media(_hashes: Sequence[str]) -> Mapping[str, bytes]:
+    """Read nothing."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +112,9 @@ class Answer:
     """A notice for the chat that asked; it is not part of the conversation."""
     unsaid: NewMessage | None = None
     """The answer to a request of Keryx itself: it is in no transcript, but its tokens count."""
+
+
+NO_ANSWER: Final = Answer(message=None, silent=True)
 
 
 class Agent(Protocol):

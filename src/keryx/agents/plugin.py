@@ -1,46 +1,42 @@
-"""What a plug-in of an agent brings: its settings, and how the agent is made.
+"""The contract of an agent plug-in: its settings, and how the agent is made.
 
 The agent ``<name>`` answers where the setting ``agent.<name>``, or one below it, has a value. Else the default agent
 answers.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
 
-from keryx.agents.agent import Agent
+from keryx.agents.agent import Agent, ReadMedia
 from keryx.clock import Clock
 from keryx.config import Answering, Configuration, Plugin
 from keryx.tools.tool import Tool
 from keryx.values import dataclass
 
-ReadMedia: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
-
 
 async def _nothing() -> None:
-    """Be ready."""
+    """Load nothing."""
 
 
 def _none(_: Configuration) -> None:
-    """Have nothing to tell."""
+    """Return None: every setting has an effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentContext:
-    """What an agent is made with."""
+    """The arguments for making an agent."""
 
     configuration: Configuration
     clock: Clock
     read_media: ReadMedia
-    """Returns the contents of blobs that messages show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answerer:
-    """An agent with what the wiring needs to know about it."""
+    """An agent, with the facts that the wiring needs."""
 
     agent: Agent
     who: Answering = Answering(default="an agent of its own", takes_models=False)
-    """Who answers, as people are told."""
+    """The name that people see."""
     tools: Sequence[Tool] | None = None
     """The agent's own tools, which replace those of the tool plug-ins; None for the latter."""
     warm_up: Callable[[], Awaitable[None]] = _nothing

@@ -9,7 +9,7 @@ approval like any other: the turn waits in the store, and the waiting program is
 import asyncio
 import hashlib
 import importlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
@@ -36,7 +36,7 @@ from keryx.agents.acp.history import (
 )
 from keryx.agents.acp.sessions import ProgramSession, ProgramSessions
 from keryx.agents.acp.turn import AcpTurn, arguments_of
-from keryx.agents.agent import Answer, Brief, Stage
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, ReadMedia, Stage, no_media
 from keryx.agents.briefing import answered_by, is_group, spoken
 from keryx.core.context.rules.prompt import context_block
 from keryx.core.conversations.rules.message import MediaPart, Message, NewMessage, ToolCallPart
@@ -44,16 +44,9 @@ from keryx.core.turns.rules.program_calls import PERMISSION
 from keryx.errors import AgentFailed
 from keryx.subprocesses.start_program import ProgramSettings
 
-SILENT_PURPOSES: Final = ("flush", "title", "compress")
 SESSIONS_MAX: Final = 500
 
-ReadMedia = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
 Connect = Callable[[ProgramSettings, Path], Awaitable[ProgramConnection]]
-
-
-async def no_media(_hashes: Sequence[str]) -> Mapping[str, bytes]:
-    """Read nothing."""
-    return {}
 
 
 class AcpAgent:
@@ -80,7 +73,7 @@ class AcpAgent:
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer one turn, or raise ``AgentFailed``."""
         if brief.purpose in SILENT_PURPOSES:
-            return Answer(message=None, silent=True)
+            return NO_ANSWER
         connection = await self._connected()
         await stage.note_model(answered_by(f"acp:{connection.name}"))
         session, text = await self._resume(brief, connection)

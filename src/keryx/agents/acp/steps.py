@@ -9,8 +9,8 @@ from json import dumps
 from typing import Final
 
 from keryx.agents.acp.contract import ToolReports
-from keryx.core.people.rules.toolset import REPORTED
-from keryx.core.turns.rules.program_calls import KINDS, PERMISSION, tool_name
+from keryx.core.people.rules.toolset import AGENT_REPORTS
+from keryx.core.turns.rules.program_calls import PERMISSION, TOOL_KINDS, tool_name
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.graphemes import one_line
 from keryx.core.values.json_value import JsonValue
@@ -27,7 +27,7 @@ UNKNOWN: Final = "The agent did this itself and was interrupted: it is unknown w
 
 def acp_tools(reports: ToolReports) -> Sequence[Tool]:
     """Return the tools of this module."""
-    return [PermissionTool(), *(ReportedTool(kind, reports) for kind in KINDS)]
+    return [PermissionTool(), *(ReportedTool(kind, reports) for kind in TOOL_KINDS)]
 
 
 class ReportedTool:
@@ -40,7 +40,7 @@ class ReportedTool:
             description="Done by the agent itself.",
             parameters={"type": "object"},
             effect=effect,
-            toolset=REPORTED,
+            toolset=AGENT_REPORTS,
         )
         self._reports = reports
 

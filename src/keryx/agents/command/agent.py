@@ -14,7 +14,7 @@ from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Any, Final
 
-from keryx.agents.agent import Answer, Brief, Stage
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, Stage
 from keryx.agents.briefing import answered_by, asked_text, brief_json, results_json
 from keryx.agents.command.settings import CommandFormat
 from keryx.clock import SECOND
@@ -28,7 +28,6 @@ STOP_SECONDS: Final = 0.25
 READ_BYTES: Final = 65_536
 QUOTED_MAX: Final = 200
 SILENCE_SECONDS: Final = 600.0
-SILENT_PURPOSES: Final = ("flush", "title", "compress")
 
 
 class CommandAgent:
@@ -51,7 +50,7 @@ class CommandAgent:
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer one turn, or raise ``AgentFailed``."""
         if brief.purpose in SILENT_PURPOSES:
-            return Answer(message=None, silent=True)
+            return NO_ANSWER
         await stage.note_model(answered_by(f"command:{self._settings.name}"))
         workspace = brief.context.workspace
         program = await start_program(

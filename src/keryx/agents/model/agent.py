@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from keryx.agents.agent import Agent, Answer, Brief, Stage
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Agent, Answer, Brief, ReadMedia, Stage, no_media
 from keryx.agents.model.ask_with_fallbacks import (
     AllModelsFailed,
     NullListener,
@@ -26,7 +26,7 @@ from keryx.agents.model.compaction import Compactor, compaction_notice
 from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline import ModelRouter
 from keryx.agents.model.titles import title_prompt
-from keryx.agents.model.turn_prompt import ReadMedia, model_use, no_media, read_attachments, turn_prompt
+from keryx.agents.model.turn_prompt import model_use, read_attachments, turn_prompt
 from keryx.clock import Clock
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
 from keryx.core.context.rules.cover import Cover
@@ -36,7 +36,6 @@ from keryx.errors import AgentFailed
 
 STEPS_MAX: Final = 50
 """How often a turn may call tools before it must answer."""
-SILENT_PURPOSES: Final = ("flush", "title", "compress")
 
 TOO_MANY_STEPS: Final = f"it called tools {STEPS_MAX} times and did not come to an answer."
 
@@ -88,10 +87,10 @@ class ModelAgent:
             return await self._title(models, brief, stage)
         is_silent = brief.purpose in SILENT_PURPOSES
         if is_silent and not (brief.purpose == "flush" and brief.tools):
-            return Answer(message=None, silent=True)
+            return NO_ANSWER
         listener = NullListener() if is_silent else stage
         answer = await self._converse(models, brief, stage, listener)
-        return Answer(message=None, silent=True, unsaid=answer) if is_silent else Answer(message=answer)
+        return replace(NO_ANSWER, unsaid=answer) if is_silent else Answer(message=answer)
 
     async def warm_up(self) -> None:
         """Load everything the first turn will need; a turn reports a model that cannot be asked."""
@@ -112,7 +111,7 @@ class ModelAgent:
         prompt = title_prompt(brief.messages)
         model, answer = await self._ask(models, prompt, NullListener())
         await stage.note_model(model_use(model, prompt))
-        return Answer(message=None, silent=True, unsaid=answer)
+        return replace(NO_ANSWER, unsaid=answer)
 
     async def _converse(
         self, models: Sequence[str], brief: Brief, stage: Stage, listener: AnswerListener

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, HistoryItem, Stage
 from keryx.agents.model.compaction import Compactor, compaction_notice
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
 from keryx.core.conversations.rules.message import (
@@ -31,7 +31,6 @@ ABILITIES: Final = (
     "Ask me about your sessions, schedules, processes or platforms, tell me to search for something, or to remember "
     "something (I will ask you first)."
 )
-SILENT_PURPOSES: Final = ("flush", "title")
 
 _Intent = tuple[str, dict[str, JsonValue], str]
 """A tool, its arguments, and the text before the call."""
@@ -64,7 +63,7 @@ class Guide:
             )
             return Answer(message=None, notice=compaction_notice(result))
         if brief.purpose in SILENT_PURPOSES:
-            return Answer(message=None, silent=True)
+            return NO_ANSWER
         asked, results = _asked(brief.messages)
         intent = _intent(asked)
         if intent is not None and not results and intent[0] in {offer.name for offer in brief.tools}:

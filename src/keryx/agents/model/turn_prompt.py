@@ -1,10 +1,10 @@
 """The prompt of a turn, built from the stored messages only, with the attachments that they show."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Final
 
-from keryx.agents.agent import Brief, HistoryItem, ModelUse
+from keryx.agents.agent import Brief, HistoryItem, ModelUse, ReadMedia
 from keryx.agents.model.contract import ModelPrompt
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import context_block
@@ -28,14 +28,6 @@ FLUSH: Final = (
     "remembering for later conversations with this person (facts, wishes, promises, open ends), if anything is, each "
     "in one sentence; nothing that is kept already. Then answer with one word."
 )
-
-ReadMedia = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
-"""Reads blobs by their hashes; missing blobs are left out."""
-
-
-async def no_media(_hashes: Sequence[str]) -> Mapping[str, bytes]:
-    """Read nothing."""
-    return {}
 
 
 def turn_prompt(brief: Brief, *, media: Mapping[str, bytes]) -> ModelPrompt:

@@ -5,14 +5,14 @@ A session that was given a task has only what came with it.
 
 from functools import cache
 
-from keryx.core.people.rules.toolset import MEMORY, REPORTED, RESULTS, ToolsetSettings, may_use_toolset
+from keryx.core.people.rules.toolset import AGENT_REPORTS, MEMORY, RESULTS, ToolsetSettings, may_use_toolset
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.turns.rules.turn import yields_to_others
 from keryx.core.turns.views.turn import TurnView
 from keryx.core.values.turn_states import TurnPurpose
 from keryx.tools.tool import Toolbox
 
-ALWAYS = (REPORTED, RESULTS)
+ALWAYS = (AGENT_REPORTS, RESULTS)
 """What is of use only beside other tools."""
 
 
@@ -34,7 +34,7 @@ def tools_for(
         )
 
     def is_given(offer: ToolOffer) -> bool:
-        if offer.toolset == REPORTED:
+        if offer.toolset == AGENT_REPORTS:
             return True
         if purpose == "title" or (silent and offer.toolset != MEMORY):
             return False

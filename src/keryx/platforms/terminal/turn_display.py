@@ -7,7 +7,7 @@ from typing import Final
 
 from keryx.clock import SECOND
 from keryx.core.approvals.rules.approval import ASK_USER
-from keryx.core.turns.rules.program_calls import OWN, PERMISSION
+from keryx.core.turns.rules.program_calls import NAME_PREFIX, PERMISSION
 from keryx.core.turns.views.terminal import CurrentTurn, ShownCall, TerminalView
 from keryx.core.values.json_value import JsonValue, leaves
 from keryx.live import Delta
@@ -102,8 +102,10 @@ def call_line(name: str, arguments: JsonValue) -> str:
 
 
 def call_ending(call: ShownCall) -> str:
-    """Return the outcome and the duration of a call. The duration of a program's own call is not known."""
-    seconds = None if call.took is None or call.name.startswith(OWN) else f"{call.took / SECOND:.1f} s"
+    """Return how a call ended and how long it took; the time is not known of a program's own calls."""
+    seconds = (
+        None if call.took is None or call.name.startswith(NAME_PREFIX) else f"{call.took / SECOND:.1f} s"
+    )
     how = "interrupted" if call.state == "unknown" else "failed" if call.has_failed else None
     return ", ".join(filter(None, (how, seconds)))
 

@@ -7,7 +7,7 @@ answers or the time is up.
 from typing import Final
 
 from keryx.core.approvals.rules.approval import ASK_USER
-from keryx.core.people.rules.toolset import TALK
+from keryx.core.people.rules.toolset import MESSAGING
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed
@@ -30,7 +30,7 @@ class AskUser(BaseTool):
         "there, which may take hours."
     )
     effect: StepEffect = "ask"
-    toolset = TALK
+    toolset = MESSAGING
     parameters = {  # noqa: RUF012 - never changed
         "question": Parameter(help="The question, understandable by itself", required=True),
         "choices": Parameter(

@@ -10,7 +10,7 @@ from typing import Final
 
 from keryx.core.deliveries.rules.route import SplitChat
 from keryx.core.deliveries.transactions.send_message import MessageQueued, OutgoingMessage, send_message
-from keryx.core.people.rules.toolset import TALK
+from keryx.core.people.rules.toolset import MESSAGING
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import InvalidValue, NotAllowed, NotFound, ToolFailed
@@ -33,7 +33,7 @@ class SendMessage(BaseTool):
         "before you go on, or into a file. Your answer itself needs no tool."
     )
     effect: StepEffect = "once"
-    toolset = TALK
+    toolset = MESSAGING
     parameters = {  # noqa: RUF012 - never changed
         "text": Parameter(help="What to say", required=True),
         "route": Parameter(

@@ -30,17 +30,17 @@ WEB: Final = "web"
 """Tools that read web pages."""
 RESULTS: Final = "results"
 """Tools that read the rest of a long result: given together with any other tool."""
-TALK: Final = "talk"
+MESSAGING: Final = "talk"
 """Tools by which the agent asks the person, or sends a message to another chat."""
 PLAN: Final = "plan"
 """Tools that create and change the person's own schedules."""
-REPORTED: Final = "reported"
+AGENT_REPORTS: Final = "reported"
 """Reports of an agent about its own tools: every agent may make them."""
 GENERAL: Final = "general"
 """Tools that name no toolset."""
 
 DEFAULTS: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
-    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY, TALK, PLAN}), "guest": frozenset()}
+    {"owner": frozenset({ALL}), "member": frozenset({STATE, MEMORY, MESSAGING, PLAN}), "guest": frozenset()}
 )
 
 _AT_HOME: Final = frozenset({TERMINAL, FILES})

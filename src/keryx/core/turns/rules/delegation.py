@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from json import dumps, loads
 from typing import Final, Self
 
-from keryx.core.people.rules.toolset import TALK
+from keryx.core.people.rules.toolset import MESSAGING
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
@@ -39,7 +39,7 @@ class Delegation:
         if name == DELEGATE and self.depth == DEPTH_MAX:
             return False
         # No person takes part in this session, so it cannot ask anyone. It reports only to the delegating session.
-        return name in self.tools and effect != "ask" and toolset != TALK
+        return name in self.tools and effect != "ask" and toolset != MESSAGING
 
     def __str__(self) -> str:
         """Return the text that ``parse`` reads; it is stored as the origin of the link between the two sessions."""

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-KINDS: Final = (
+TOOL_KINDS: Final = (
     *("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"),
 )
 """The protocol's names for the kinds of tools."""
-OWN: Final = "acp_"
+NAME_PREFIX: Final = "acp_"
 """The prefix of the names of the agent's own calls; no tool of Keryx has it."""
 PERMISSION: Final = "acp_permission"
 """The call by which an agent program asks a person for permission."""
@@ -14,4 +14,4 @@ PERMISSION: Final = "acp_permission"
 
 def tool_name(kind: str) -> str:
     """Return the stored name of a tool that the agent program used itself."""
-    return f"{OWN}{kind if kind in KINDS else 'other'}"
+    return f"{NAME_PREFIX}{kind if kind in TOOL_KINDS else 'other'}"
