@@ -1,10 +1,10 @@
 """The base class of Keryx's own tools.
 
-A tool declares its parameters once. The JSON schema that the model is told follows from them, and so do the checks of
-a call's arguments: a tool never sees an argument that was not declared, or of another kind.
+A tool declares its parameters once. The JSON schema for the model and the checks of a call's arguments follow from
+them: a tool never gets an argument that was not declared, or of another kind.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,7 +15,7 @@ from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed
-from keryx.tools.tool import ToolCall
+from keryx.tools.tool import Tool, ToolCall
 from keryx.values import dataclass
 
 Kind = Literal["string", "integer", "boolean", "strings"]
@@ -62,12 +62,8 @@ class Parameter:
         match self.kind, value:
             case "string", str():
                 return self._read_text(name, value)
-            case "integer", int() if not isinstance(value, bool):
-                return self._read_number(name, value)
-            case "integer", float() if value.is_integer():
-                return self._read_number(name, int(value))  # some providers send every number as a float
-            case "integer", str() if _is_number(value):
-                return self._read_number(name, int(value))  # some models send numbers as texts
+            case "integer", int() | float() | str() if _is_number(value):
+                return check_bounds(name, int(value), low=self.low, high=self.high)
             case "boolean", bool():
                 return value
             case "strings", list():
@@ -88,9 +84,6 @@ class Parameter:
         if self.required and not self.may_be_empty and not value.strip():
             raise ToolFailed(f"{name!r} is blank; give a text.")
         return value
-
-    def _read_number(self, name: str, value: int) -> int:
-        return check_bounds(name, value, low=self.low, high=self.high)
 
 
 def check_bounds(name: str, value: int, *, low: int | None = None, high: int | None = None) -> int:
@@ -160,7 +153,7 @@ class Arguments:
         return value
 
 
-class BaseTool(ABC):
+class BaseTool(Tool):
     """A tool that declares its name, its effect and its parameters."""
 
     name: str
@@ -172,7 +165,7 @@ class BaseTool(ABC):
     parameters: Mapping[str, Parameter] = {}
 
     @cached_property
-    def offer(self) -> ToolOffer:
+    def offer(self) -> ToolOffer:  # type: ignore[override]  # A tool is never given another offer.
         """The description for the agent; every turn asks for it, and it never changes."""
         schema: dict[str, JsonValue] = {
             "type": "object",
@@ -197,14 +190,6 @@ class BaseTool(ABC):
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
         """Run the tool and return its result, or raise ``ToolFailed``."""
 
-    def question(self, call: ToolCall) -> str:  # noqa: ARG002 - the same for every call
-        """Return the question that a person is asked before the tool runs, if its effect is ``ask``."""
-        return f"May I use {self.name}?"
-
-    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002 - the same for every call
-        """Return the calls that a standing approval would cover; None for every call of the tool."""
-        return None
-
     def arguments(self, call: ToolCall) -> Arguments:
         """Return the arguments of a call, or raise ``ToolFailed``; null counts as missing."""
         given = {name: value for name, value in call.arguments.items() if value is not None}
@@ -224,5 +209,8 @@ class BaseTool(ABC):
         return f"it takes {', '.join(self.parameters) or 'none'}."
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MAX
+def _is_number(value: float | str) -> bool:
+    """Return whether a value is a whole number: some models send numbers as texts, some providers as floats."""
+    if isinstance(value, str):
+        return value.isascii() and value.isdigit() and len(value) <= NUMBER_DIGITS_MAX
+    return not isinstance(value, bool) and (isinstance(value, int) or value.is_integer())

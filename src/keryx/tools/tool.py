@@ -1,4 +1,4 @@
-"""The contract of tools: what a tool offers to the agent, and what happens when the agent calls it."""
+"""The contract of tools, and the toolbox that holds the tools of a gateway or of a turn."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,46 +37,35 @@ class ToolCall:
 class Tool(Protocol):
     """Something that an agent may call."""
 
-    @property
-    def offer(self) -> ToolOffer:
-        """The description for the agent."""
+    offer: ToolOffer
+    """The description for the agent."""
 
     async def run(self, call: ToolCall) -> JsonValue:
         """Run the tool and return its result, or raise ``ToolFailed``."""
 
-    def question(self, call: ToolCall) -> str:
+    def question(self, call: ToolCall) -> str:  # noqa: ARG002 - the same for every call
         """Return the question that a person is asked before the tool runs, if its effect is ``ask``."""
+        return f"May I use {self.offer.name}?"
 
-    def pattern(self, call: ToolCall) -> str | None:
+    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002 - the same for every call
         """Return the calls that a standing approval would cover; None for every call of the tool.
 
         The pattern is a plain beginning of one of the arguments, and a star: ``git log *``. See
         ``approvals.rules.standing_rule``.
         """
+        return None
 
 
-class UnattendedTool:
+class UnattendedTool(Tool):
     """A tool in a turn in which no person can be asked: it runs without a question, and at most once."""
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
-
-    @property
-    def offer(self) -> ToolOffer:
-        """The description for the agent."""
-        return replace(self._tool.offer, effect="once")
+        self.offer = replace(tool.offer, effect="once")
 
     async def run(self, call: ToolCall) -> JsonValue:
         """Run the tool."""
         return await self._tool.run(call)
-
-    def question(self, call: ToolCall) -> str:
-        """Return the question that a person would be asked."""
-        return self._tool.question(call)
-
-    def pattern(self, call: ToolCall) -> str | None:
-        """Return the calls that a standing approval would cover."""
-        return self._tool.pattern(call)
 
 
 class ToolSource(Protocol):
@@ -136,5 +125,6 @@ class Toolbox:
 def nearest(name: str, known: Collection[str]) -> str:
     """Return the known names that are spelled like an unknown name, or else all known names."""
     near = get_close_matches(name, known, n=3)
-    all_names = ", ".join(sorted(known)) or "none here"
-    return f"Did you mean {' or '.join(near)}?" if near else f"There are: {all_names}."
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    return f"There are: {', '.join(sorted(known)) or 'none here'}."

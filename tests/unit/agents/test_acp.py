@@ -319,7 +319,7 @@ async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> N
     tool = ReportedTool("execute", ToolReports())
     with pytest.raises(ToolFailed, match="unknown what came of it"):
         await tool.run(use_of())
-    assert (tool.offer.effect, tool.question(use_of())) == ("once", "Done by the agent itself.")
+    assert (tool.offer.effect, tool.offer.description) == ("once", "Done by the agent itself.")
     assert UNKNOWN.endswith("what came of it.")
     question = PermissionTool().question(use_of(title="delete it"))
     assert question == "The agent wants to do this: delete it\nMay it?"

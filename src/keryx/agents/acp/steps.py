@@ -30,7 +30,7 @@ def acp_tools(reports: ToolReports) -> Sequence[Tool]:
     return [PermissionTool(), *(ReportedTool(kind, reports) for kind in TOOL_KINDS)]
 
 
-class ReportedTool:
+class ReportedTool(Tool):
     """A kind of tool that the program runs itself."""
 
     def __init__(self, kind: str, reports: ToolReports) -> None:
@@ -53,16 +53,8 @@ class ReportedTool:
             raise ToolFailed(report.output if isinstance(report.output, str) else dumps(report.output))
         return report.output
 
-    def question(self, call: ToolCall) -> str:  # noqa: ARG002 - it is never asked
-        """Return a text that is never shown: the effect is not ``ask``."""
-        return self.offer.description
 
-    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002
-        """Return None: there is no approval."""
-        return None
-
-
-class PermissionTool:
+class PermissionTool(Tool):
     """A permission that the program requests."""
 
     offer = ToolOffer(

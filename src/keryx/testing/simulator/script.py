@@ -81,22 +81,17 @@ class Effects:
             self.not_allowed.append(number)
 
 
-class ScriptedTool:
+class ScriptedTool(Tool):
     """A tool that records its runs."""
 
     def __init__(self, name: str, effect: StepEffect, effects: Effects, place: Place) -> None:
-        self._offer = ToolOffer(name=name, description=f"{name} something", parameters={}, effect=effect)
+        self.offer = ToolOffer(name=name, description=f"{name} something", parameters={}, effect=effect)
         self._effects = effects
         self._place = place
 
-    @property
-    def offer(self) -> ToolOffer:
-        """The description of the tool for the agent."""
-        return self._offer
-
     async def run(self, call: ToolCall) -> JsonValue:
         """Record a run, with places to die before and after."""
-        name, number = self._offer.name, call.arguments["number"]
+        name, number = self.offer.name, call.arguments["number"]
         assert isinstance(number, int), "the script names its messages"
         await self._place(f"before {name}")
         self._effects.begin(name, number, key=call.key)
@@ -105,11 +100,7 @@ class ScriptedTool:
 
     def question(self, call: ToolCall) -> str:
         """Return the question, which contains the message's number."""
-        return f"May I {self._offer.name} for #{call.arguments['number']}?"
-
-    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002 - the same for every call
-        """Return None: a standing approval covers every call."""
-        return None
+        return f"May I {self.offer.name} for #{call.arguments['number']}?"
 
 
 class ScriptedAgent:

@@ -12,7 +12,7 @@ from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed
 from keryx.tools.mcp.contract import CallRefused, CallTimedOut, ListedTool
 from keryx.tools.mcp.settings import McpServerSettings
-from keryx.tools.tool import ToolCall
+from keryx.tools.tool import Tool, ToolCall
 
 NAME_MAX: Final = 64
 """The longest name of a tool that every provider accepts."""
@@ -33,7 +33,7 @@ class ToolServer(Protocol):
         """Call a tool of the server."""
 
 
-class McpTool:
+class McpTool(Tool):
     """One tool of a server."""
 
     def __init__(self, server: ToolServer, listed: ListedTool) -> None:
@@ -61,10 +61,6 @@ class McpTool:
                 f"The server {name!r} did not answer within {seconds} s: it is unknown whether the call was done."
             ) from None
         return _limited(result)
-
-    def pattern(self, call: ToolCall) -> str | None:  # noqa: ARG002 - only the server knows its effect
-        """Return None: a standing approval covers every call."""
-        return None
 
     def question(self, call: ToolCall) -> str:
         """Return the question that a person is asked before the call."""
