@@ -5,6 +5,7 @@ closes a connection; other tasks may call through it.
 """
 
 import asyncio
+import json
 import logging
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
@@ -22,14 +23,16 @@ from mcp.shared.exceptions import MCPError
 
 from keryx.core.values.graphemes import one_line
 from keryx.core.values.json_value import JsonValue, check_json
-from keryx.errors import InvalidValue
+from keryx.errors import InvalidValue, ToolFailed
 from keryx.subprocesses.start_program import open_errors
-from keryx.tools.mcp.contract import CallRefused, CallTimedOut, ListedTool, ServerGone
+from keryx.tools.mcp.mcp_tool import ListedTool, ServerGone
 from keryx.tools.mcp.settings import McpServerSettings
 
 PAGES_MAX: Final = 100
 CONNECT_SECONDS: Final = 10.0
 QUOTED_MAX: Final = 500
+OUTPUT_MAX: Final = 5_000_000
+"""The characters of a result that are kept. A long result is stored beside the conversation."""
 
 # The package logs messages that it cannot read, word for word: they may hold private texts.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -97,24 +100,27 @@ class McpConnection:
         return listed
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> JsonValue:
-        """Call a tool and return its result; raise ``CallRefused``, ``CallTimedOut`` or ``ServerGone``."""
+        """Call a tool and return its result; raise ``ToolFailed`` or ``ServerGone``."""
         seconds = self._server.timeout_seconds
         try:
             async with asyncio.timeout(seconds):
                 result = await self._client.call_tool(tool, arguments)
         except TimeoutError:
-            raise CallTimedOut(seconds) from None
+            raise ToolFailed(
+                f"The server {self._server.name!r} did not answer within {seconds} s: "
+                "it is unknown whether the call was done."
+            ) from None
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 raise ServerGone from error
-            raise CallRefused(one_line(error.message, QUOTED_MAX)) from error
+            raise ToolFailed(one_line(error.message, QUOTED_MAX)) from error
         except (httpx2.HTTPError, OSError) as error:
             raise ServerGone from error
         except (ValueError, RuntimeError) as error:
-            raise CallRefused("its answer does not match its own schema.") from error
-        content = _content(result)
+            raise ToolFailed("its answer does not match its own schema.") from error
+        content = _limited(_content(result))
         if result.is_error:
-            raise CallRefused(content if isinstance(content, str) else str(content))
+            raise ToolFailed(str(content))
         return content
 
 
@@ -174,13 +180,20 @@ def _listed(tool: types.Tool) -> ListedTool:
 def _content(result: types.CallToolResult) -> JsonValue:
     """Return a result as JSON: its structure if it has one, else its text, with a note for content that is not text."""
     if result.structured_content is not None and not result.is_error:
-        try:
-            check_json(result.structured_content, where="the result of the tool")
-        except InvalidValue:
-            return str(result.structured_content)
         content: JsonValue = result.structured_content
+        try:
+            check_json(content, where="the result of the tool")
+        except InvalidValue:
+            return str(content)
         return content
     return "\n".join(map(_text, result.content))
+
+
+def _limited(result: JsonValue) -> JsonValue:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    if len(text) <= OUTPUT_MAX:
+        return result
+    return f"{text[:OUTPUT_MAX]}\n[cut here: {len(text)} characters in all, of which {OUTPUT_MAX} are kept]"
 
 
 def _text(block: types.ContentBlock) -> str:

@@ -3,43 +3,49 @@
 import hashlib
 import json
 import re
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.graphemes import cut, one_line
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import ToolFailed
-from keryx.tools.mcp.contract import CallRefused, CallTimedOut, ListedTool
 from keryx.tools.mcp.settings import McpServerSettings
 from keryx.tools.tool import Tool, ToolCall
+from keryx.values import dataclass
 
 NAME_MAX: Final = 64
 """The longest name of a tool that every provider accepts."""
 DESCRIPTION_MAX: Final = 4_000
-OUTPUT_MAX: Final = 5_000_000
-"""The characters of a result that are kept. A long result is stored beside the conversation."""
 ARGUMENTS_SHOWN_MAX: Final = 300
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
+CallServer: TypeAlias = Callable[[str, ToolCall, StepEffect], Awaitable[JsonValue]]
+"""Calls a tool of the server by the server's name for it."""
 
-class ToolServer(Protocol):
-    """The server of a tool."""
 
-    settings: McpServerSettings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTool:
+    """A tool as its server lists it."""
 
-    async def call(self, tool: str, call: ToolCall, *, effect: StepEffect) -> JsonValue:
-        """Call a tool of the server."""
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    only_reads: bool = False
+
+
+class ServerGone(Exception):
+    """The server ended during a call."""
 
 
 class McpTool(Tool):
     """One tool of a server."""
 
-    def __init__(self, server: ToolServer, listed: ListedTool) -> None:
-        self._server = server
+    def __init__(self, settings: McpServerSettings, listed: ListedTool, call_server: CallServer) -> None:
+        self._server = settings.name
         self._tool = listed.name
-        settings = server.settings
+        self._call_server = call_server
         self.offer = ToolOffer(
             name=offered_name(settings.name, listed.name),
             description=cut(listed.description or f"{listed.name} of {settings.name}", DESCRIPTION_MAX),
@@ -51,22 +57,12 @@ class McpTool(Tool):
 
     async def run(self, call: ToolCall) -> JsonValue:
         """Call the tool and return its result, or raise ``ToolFailed``."""
-        name = self._server.settings.name
-        try:
-            result = await self._server.call(self._tool, call, effect=self.offer.effect)
-        except CallRefused as refusal:
-            raise ToolFailed(str(_limited(str(refusal)))) from None
-        except CallTimedOut as seconds:
-            raise ToolFailed(
-                f"The server {name!r} did not answer within {seconds} s: it is unknown whether the call was done."
-            ) from None
-        return _limited(result)
+        return await self._call_server(self._tool, call, self.offer.effect)
 
     def question(self, call: ToolCall) -> str:
         """Return the question that a person is asked before the call."""
         arguments = one_line(json.dumps(dict(call.arguments), ensure_ascii=False), ARGUMENTS_SHOWN_MAX)
-        server = self._server.settings.name
-        return f"May I use {self._tool!r} of the MCP server {server!r}? It is given: {arguments}"
+        return f"May I use {self._tool!r} of the MCP server {self._server!r}? It is given: {arguments}"
 
 
 def offered_name(server: str, tool: str) -> str:
@@ -81,15 +77,5 @@ def offered_name(server: str, tool: str) -> str:
 
 def effect_of(settings: McpServerSettings, tool: ListedTool) -> StepEffect:
     """Return the effect that the owner set; else a person is asked, unless the tool only reads."""
-    effect = settings.effects.get(tool.name)
-    if effect is not None:
-        return effect
     # A call that may be repeated is not for that reason allowed: deleting twice is no worse than deleting once.
-    return "pure" if tool.only_reads else "ask"
-
-
-def _limited(result: JsonValue) -> JsonValue:
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    if len(text) <= OUTPUT_MAX:
-        return result
-    return f"{text[:OUTPUT_MAX]}\n[cut here: {len(text)} characters in all, of which {OUTPUT_MAX} are kept]"
+    return settings.effects.get(tool.name) or ("pure" if tool.only_reads else "ask")

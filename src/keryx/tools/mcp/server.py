@@ -10,17 +10,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed
-from keryx.tools.mcp.contract import ListedTool, ServerConnection, ServerGone
-from keryx.tools.mcp.mcp_tool import McpTool
+from keryx.tools.mcp.mcp_tool import ListedTool, McpTool, ServerGone
 from keryx.tools.mcp.server_errors import error_kind, explain_error, last_line, log_size
 from keryx.tools.mcp.settings import McpServerSettings
 from keryx.tools.mcp.tool_cache import read_tools, write_tools
 from keryx.tools.tool import ToolCall
+
+if TYPE_CHECKING:
+    from keryx.tools.mcp.client import McpConnection
 
 START_SECONDS: Final = 30.0
 """How long a server may take to start and list its tools, and how long a call waits for that."""
@@ -51,7 +53,7 @@ class McpServer:
         self._cache = folder / f"{settings.name}.json"
         self._task: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._connection: ServerConnection | None = None
+        self._connection: McpConnection | None = None
         self._is_up = asyncio.Event()
         self._has_changed = asyncio.Event()
         self.listed = asyncio.Event()
@@ -74,7 +76,7 @@ class McpServer:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=CANCEL_SECONDS)
 
-    async def call(self, tool: str, call: ToolCall, *, effect: StepEffect) -> JsonValue:
+    async def call(self, tool: str, call: ToolCall, effect: StepEffect) -> JsonValue:
         """Call a tool when the server is up; repeat the call if the server ended and the effect allows it."""
         for is_last in (False, True):
             connection = await self._connected()
@@ -86,7 +88,7 @@ class McpServer:
                     raise ToolFailed(UNKNOWN.format(name=self.settings.name)) from None
         raise AssertionError
 
-    async def _connected(self) -> ServerConnection:
+    async def _connected(self) -> "McpConnection":
         self.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._start_seconds):
@@ -123,7 +125,7 @@ class McpServer:
             asyncio.timeout(self._start_seconds) as until_up,
             module.connected(self.settings, errors=self._error_log, changed=self._has_changed.set) as opened,
         ):
-            connection: ServerConnection = opened
+            connection: McpConnection = opened
             await self._list(connection)
             until_up.reschedule(None)
             self._connection = connection
@@ -137,7 +139,7 @@ class McpServer:
         _log.info("the MCP server %s has ended; it is started again", self.settings.name)
         return True
 
-    async def _list(self, connection: ServerConnection) -> None:
+    async def _list(self, connection: "McpConnection") -> None:
         self._has_changed.clear()
         tools = await connection.list_tools()
         await asyncio.to_thread(write_tools, self._cache, self.settings, tools)
@@ -145,7 +147,7 @@ class McpServer:
 
     def _offer(self, tools: Sequence[ListedTool] | None) -> None:
         if tools is not None:
-            made = [McpTool(self, each) for each in tools]
+            made = [McpTool(self.settings, each, self.call) for each in tools]
             self.tools = {tool.offer.name: tool for tool in made}
             self.listed.set()
 

@@ -1,12 +1,11 @@
 """The settings of MCP servers. They stand in the owner's file only: a project must not have programs started.
 
-What contradicts itself or is missing among the settings of one server is told here.
+``mcp_servers`` reports settings of one server that are missing or contradict each other.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from types import MappingProxyType
 from typing import Any, Final
 
 from keryx.config import Configuration
@@ -20,6 +19,8 @@ from keryx.values import dataclass
 _REFERENCE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SERVER_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,23}")
 _EFFECT: Final = one_of(STEP_EFFECTS)
+CALL_SECONDS: Final = 60
+"""How long a call may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +29,13 @@ class McpServerSettings:
 
     name: str
     command: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     toolset: str | None = None
-    """The set its tools belong to; None for ``mcp-<name>``."""
-    effects: Mapping[str, StepEffect] = field(default_factory=lambda: MappingProxyType({}))
-    """What its tools do, by their own names, where the owner knows better than the server says."""
-    timeout_seconds: int = 60
-    """How long a call may take."""
+    effects: Mapping[str, StepEffect] = field(default_factory=dict)
+    """The owner's statements about the effects of its tools, by the server's names for them."""
+    timeout_seconds: int = CALL_SECONDS
 
 
 def server_name(chosen: str) -> str:
@@ -105,8 +104,8 @@ TIMEOUT: Setting[int | None] = Setting(
     read=whole(1, 3_600),
     default=None,
     place="own",
-    check_choice=server_name,
-    help=f"How long a call of it may take; else {McpServerSettings(name='').timeout_seconds}.",
+    chosen=server_name,
+    help=f"How long a call of it may take; else {CALL_SECONDS}.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EFFECTS, TIMEOUT)
 
@@ -131,23 +130,21 @@ def _server(values: Values, name: str, variables: Mapping[str, str]) -> McpServe
     command, url = values.of(COMMAND, name), values.of(URL, name)
     if bool(command) == bool(url):
         raise InvalidValue("give either a command, which is started, or a url")
-    effects = _named(values.of(EFFECTS, name))
-    timeout = values.of(TIMEOUT, name)
+    effects = {tool: _EFFECT(effect) for tool, effect in _named(values.of(EFFECTS, name)).items()}
     return McpServerSettings(
         name=name,
         command=command,
-        env=MappingProxyType(_filled(values.of(ENV, name), variables)),
+        env=_filled(values.of(ENV, name), variables),
         url=url,
-        headers=MappingProxyType(_filled(values.of(HEADERS, name), variables)),
+        headers=_filled(values.of(HEADERS, name), variables),
         toolset=values.of(TOOLSET, name),
-        effects=MappingProxyType({tool: _EFFECT(effect) for tool, effect in effects.items()}),
-        timeout_seconds=McpServerSettings(name="").timeout_seconds if timeout is None else timeout,
+        effects=effects,
+        timeout_seconds=values.of(TIMEOUT, name) or CALL_SECONDS,
     )
 
 
 def _named(pairs: tuple[str, ...]) -> dict[str, str]:
-    parted = (each.partition("=") for each in pairs)
-    return {name.strip(): value for name, _, value in parted}
+    return {name.strip(): value for name, _, value in (each.partition("=") for each in pairs)}
 
 
 def _filled(pairs: tuple[str, ...], variables: Mapping[str, str]) -> dict[str, str]:

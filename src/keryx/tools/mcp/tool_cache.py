@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from keryx.tools.mcp.contract import ListedTool
+from keryx.tools.mcp.mcp_tool import ListedTool
 from keryx.tools.mcp.settings import McpServerSettings
 
 _log = logging.getLogger("keryx.tools.mcp.servers")
