@@ -17,7 +17,7 @@ from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.files.toolset import file_tools
+from keryx.tools.files.plugin import file_tools
 from keryx.tools.keryx.read_result import ReadResult
 from keryx.tools.shell.terminal import Terminal
 from keryx.tools.tool import Tool

@@ -1,14 +1,21 @@
 """The tools for files as a plug-in."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from keryx.tools.plugin import MadeTools, ToolContext, ToolPlugin
+from keryx.tools.plugin import MadeTools, ToolPlugin
+from keryx.tools.tool import Tool
+from keryx.tools.workspace import Workspaces
 
 
-def _make(context: ToolContext) -> MadeTools:
-    from keryx.tools.files.toolset import file_tools
+def file_tools(workspaces: Workspaces) -> Sequence[Tool]:
+    """Return the tools that work on files. A new file tool is a class in this folder and an entry here."""
+    from keryx.tools.files.change_files import EditFile, WriteFile
+    from keryx.tools.files.read_file import ReadFile
+    from keryx.tools.files.search_tools import FindInFiles, ListFiles
 
-    return MadeTools(tools=file_tools(context.workspaces))
+    kinds = (ReadFile, WriteFile, EditFile, ListFiles, FindInFiles)
+    return [kind(workspaces) for kind in kinds]
 
 
-PLUGIN: Final = ToolPlugin(make=_make)
+PLUGIN: Final = ToolPlugin(make=lambda context: MadeTools(tools=file_tools(context.workspaces)))
