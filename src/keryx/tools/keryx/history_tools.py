@@ -1,4 +1,4 @@
-"""``read_session``: read messages of another conversation, a window at a time.
+"""``search_history`` and ``read_session``: find messages of any conversation, and read a conversation by windows.
 
 In a chat that other people read, only conversations with these people are found.
 """
@@ -8,12 +8,13 @@ from typing import Final
 
 from keryx.core.conversations.rules.message import Message, TextPart, ToolCallPart, preview_of
 from keryx.core.conversations.views.find_session import FoundSession, find_named, read_window
+from keryx.core.search.views.search import search
 from keryx.core.values.graphemes import cut
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.errors import ToolFailed
 from keryx.store.database import ReadTx
 from keryx.tools.base_tool import Arguments, Parameter
-from keryx.tools.keryx.store_reader import StoreReader
+from keryx.tools.keryx.store_reader import LISTED, StoreReader, session_name
 from keryx.tools.tool import ToolCall
 
 SHOWN: Final = 20
@@ -23,6 +24,38 @@ CHARACTERS_MAX: Final = 20_000
 """The size of a window. Each message gets an equal share, up to ``MESSAGE_CHARACTERS_MAX``."""
 MESSAGE_CHARACTERS_MAX: Final = 4_000
 RESULT_CHARACTERS_MAX: Final = 200
+
+
+class SearchHistory(StoreReader):
+    """Finds messages of any conversation of the person."""
+
+    name = "search_history"
+    description = (
+        "Find what was said before, in any conversation of this person, by words, phrases and filters. Each hit "
+        "names its conversation by id, and its message by number, for read_session."
+    )
+    parameters = {  # noqa: RUF012 - never changed
+        "query": Parameter(help="What to look for", required=True)
+    }
+
+    def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:
+        """Return the newest hits with their conversations, without the turn that searches."""
+        found = search(
+            tx,
+            given.text("query"),
+            person_id=call.person_id,
+            limit=LISTED,
+            neighbours=0,
+            audience_id=call.audience_id,
+            asking=None if call.turn_id is None else (call.session_id, call.turn_id),
+        )
+        lines = [
+            f"{session_name(session.title, session.session_id)}{f' [{hit.seq}]' if hit.seq else ''}: "
+            f"{hit.role or 'title'}: {hit.snippet.text}"
+            for session in found.sessions
+            for hit in session.hits
+        ]
+        return "\n".join(lines) or "\n".join(["Nothing found.", *found.nothing_because])
 
 
 class ReadSession(StoreReader):
