@@ -35,7 +35,7 @@ from keryx.platforms.adapter import Outgoing
 from keryx.store.database import Database, Tx
 from keryx.testing.model_server import ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox, ToolCall
 
 USER = "ana"

@@ -22,7 +22,7 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.subprocesses.run_program import Program, run_program
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox, ToolCall
 
 BEGINNING = "# The herald\n\nOnce there was a herald.\n\nHe spoke "

@@ -42,7 +42,7 @@ from keryx.platforms.adapter import Outgoing
 from keryx.platforms.terminal.adapter import TerminalAdapter
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
 from tests.cli.runner import Storyteller, make_runtime
 from tests.cli.terminal import ALT_ENTER, CTRL_C, CTRL_D, PATIENCE_SECONDS, Person, open_terminal

@@ -12,7 +12,7 @@ from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.platforms.terminal.question import answer_for, ask_again, offer
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox
 from tests.cli.runner import make_runtime
 from tests.cli.test_chat_here import running_chat

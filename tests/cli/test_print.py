@@ -20,7 +20,7 @@ from keryx.core.turns.views.terminal_chat import LocalChat
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.store.database import Database
 from keryx.store.opening import open_database
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox
 from tests.cli.runner import Storyteller, make_runtime
 from tests.cli.terminal import PATIENCE_SECONDS, ROOT, command, environment

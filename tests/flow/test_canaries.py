@@ -13,7 +13,7 @@ from keryx.core.values.json_value import JsonValue
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, gateway_of, let_in, said, until
 
 PLATFORMS = ("telegram", "discord", "slack", "whatsapp", "signal", "matrix")

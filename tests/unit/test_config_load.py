@@ -22,9 +22,9 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.people.rules.toolset import ToolsetSettings
 from keryx.core.turns.rules.reset import ResetPolicy
 from keryx.errors import InvalidValue
-from keryx.platforms.webhook.plugin import CALLBACK, ENABLED, HOST, PORT, SECRET
-from keryx.tools.shell.settings import VARIABLES, command_variables
-from keryx.tools.web.settings import FETCH_ALLOW, FETCH_PRIVATE
+from keryx.platforms.webhook.settings import CALLBACK, ENABLED, HOST, PORT, SECRET
+from keryx.tools.shell.plugin import VARIABLES, command_variables
+from keryx.tools.web.plugin import FETCH_ALLOW, FETCH_PRIVATE
 from tests.plugged import declare, declare_platforms
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.acp.settings import ACP
+from keryx.agents.acp.plugin import ACP
 from keryx.agents.command.settings import COMMAND, FORMAT
 from keryx.config import Configuration
 from keryx.config_load import load_config, set_value

@@ -14,7 +14,7 @@ from keryx.core.people.rules.toolset import GENERAL
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import ToolFailed
+from keryx.errors import InvalidValue, NotAllowed, NotFound, ToolFailed
 from keryx.tools.tool import Tool, ToolCall
 from keryx.values import dataclass
 
@@ -183,12 +183,15 @@ class BaseTool(Tool):
         )
 
     async def run(self, call: ToolCall) -> JsonValue:
-        """Check the arguments, run the tool and return its result, or raise ``ToolFailed``."""
-        return await self.work(call, self.arguments(call))
+        """Check the arguments, run the tool and return its result; each refusal becomes ``ToolFailed``."""
+        try:
+            return await self.work(call, self.arguments(call))
+        except (InvalidValue, NotAllowed, NotFound) as error:
+            raise ToolFailed(str(error)) from error
 
     @abstractmethod
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
-        """Run the tool and return its result, or raise ``ToolFailed``."""
+        """Run the tool and return its result, or raise ``ToolFailed`` or an error that ``run`` turns into it."""
 
     def arguments(self, call: ToolCall) -> Arguments:
         """Return the arguments of a call, or raise ``ToolFailed``; null counts as missing."""

@@ -7,7 +7,7 @@ from keryx.core.conversations.rules.message import NewMessage, ToolCallPart
 from keryx.core.values.json_value import JsonValue
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import ToolCall, UnattendedTool
 from tests.flow.running import Actor, last_text, running, said, until
 

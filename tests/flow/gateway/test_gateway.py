@@ -12,7 +12,7 @@ from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform, Trouble
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, let_in, running, said, until
 
 

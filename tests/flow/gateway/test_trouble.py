@@ -26,7 +26,7 @@ from keryx.store.database import Database, Tx
 from keryx.testing.builders import call_message, dm, group
 from keryx.testing.clock import FakeClock
 from keryx.testing.platform import FakeAdapter, FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox, ToolCall
 from tests.conformance.stage import Stage as Play
 from tests.flow.running import Actor, let_in, said, until

@@ -31,7 +31,7 @@ from keryx.testing.builders import dm, group
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.shell.process import ProcessTool
 from keryx.tools.tool import Toolbox, ToolCall
 from tests.conformance.stage import Stage as Play

@@ -14,7 +14,7 @@ from keryx.core.people.tables import access, people
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakeAdapter, FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
 from tests.flow.turns.test_turn_ends import Errand, calling
 

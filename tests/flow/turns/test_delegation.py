@@ -29,7 +29,7 @@ from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database, ReadTx
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
 from tests.flow.agents.test_model_turns import Errand, agent_on
 from tests.flow.mortal import MortalStore, deaths_are_expected

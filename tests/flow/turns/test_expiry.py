@@ -20,7 +20,7 @@ from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
 from keryx.testing.platform import FakePlatform
-from keryx.tools.keryx.toolset import keryx_tools
+from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Toolbox
 from tests.conformance.stage import Stage as Play
 from tests.flow.running import Actor, last_text, let_in, said, until

@@ -3,9 +3,19 @@
 from pathlib import Path
 from typing import Final
 
-from keryx.agents.acp.settings import ACP
 from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
 from keryx.config import Answering
+from keryx.config.readers import command_line
+from keryx.config.setting import Setting
+
+ACP: Final[Setting[tuple[str, ...]]] = Setting(
+    name="agent.acp",
+    read=command_line,
+    default=(),
+    place="own",  # a project must not have programs started
+    is_path=True,
+    help="The command line of an ACP program that answers instead of a model.",
+)
 
 
 def _make(context: AgentContext) -> Answerer:

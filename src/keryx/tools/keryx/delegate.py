@@ -8,14 +8,13 @@ import asyncio
 from typing import Final
 
 from keryx.core.conversations.rules.session import SessionId
-from keryx.core.people.rules.toolset import GENERAL
 from keryx.core.turns.rules.delegation import DELEGATE
 from keryx.core.turns.transactions.delegate_task import Delegated, NotDelegated, Task, delegate_task
 from keryx.core.turns.views.delegated_tasks import TaskEnded, find_ended
 from keryx.core.values.graphemes import cut
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import InvalidValue, StoreUnavailable, ToolFailed
+from keryx.errors import StoreUnavailable, ToolFailed
 from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
@@ -43,7 +42,6 @@ class Delegate(BaseTool):
         "nothing of this conversation but what you tell it. Several calls at once work side by side."
     )
     effect: StepEffect = "idempotent"
-    toolset = GENERAL
     parameters = {  # noqa: RUF012 - never changed
         "task": Parameter(help="What is to be done, and what the answer must contain", required=True),
         "context": Parameter(help="What one must know for it"),
@@ -61,14 +59,11 @@ class Delegate(BaseTool):
         context = given.text_or_none("context")
         text = TASK.format(task=given.text("task")) + (CONTEXT.format(context=context) if context else "")
         task = Task(key=call.key, text=text, tools=_tools(call, given))
-        try:
-            delegated = await self._database.write(
-                lambda tx: delegate_task(
-                    tx, self._ids, task, session_id=SessionId(call.session_id), person_id=call.person_id
-                )
+        delegated = await self._database.write(
+            lambda tx: delegate_task(
+                tx, self._ids, task, session_id=SessionId(call.session_id), person_id=call.person_id
             )
-        except InvalidValue as error:
-            raise ToolFailed(str(error)) from error
+        )
         if isinstance(delegated, NotDelegated):
             raise ToolFailed(f"Nothing was delegated. {delegated.reason}")
         return _answer(delegated, await self._wait(delegated, person_id=call.person_id))

@@ -9,7 +9,6 @@ from keryx.core.conversations.transactions.command_context import ago
 from keryx.core.people.rules.toolset import MEMORY
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import InvalidValue, NotFound, ToolFailed
 from keryx.store.database import Database, ReadTx, Tx
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.keryx.store_reader import StoreReader
@@ -46,10 +45,7 @@ class Remember(BaseTool):
                 return remember(tx, session_id, note, person_id=call.person_id)
             return edit_memory(tx, session_id, older, note, person_id=call.person_id)
 
-        try:
-            kept = await self._database.write(keep)
-        except (InvalidValue, NotFound) as error:
-            raise ToolFailed(str(error)) from error
+        kept = await self._database.write(keep)
         return "Kept." if kept.is_new else f"It is kept already, as note {kept.memory_id}."
 
     def question(self, call: ToolCall) -> str:

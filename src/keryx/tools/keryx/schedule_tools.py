@@ -27,7 +27,7 @@ from keryx.core.values.graphemes import one_line
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import InvalidValue, NotFound, ToolFailed
+from keryx.errors import ToolFailed
 from keryx.store.database import Database, ReadTx, Tx
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.keryx.store_reader import PRIVATE, StoreReader
@@ -82,10 +82,7 @@ class ScheduleTool(BaseTool):
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
         """Carry out the action and return the state of the schedule."""
         act = self._action(call, given)
-        try:
-            return await self._database.write(lambda tx: _answer(act(tx), now=tx.now))
-        except (InvalidValue, NotFound) as error:
-            raise ToolFailed(str(error)) from error
+        return await self._database.write(lambda tx: _answer(act(tx), now=tx.now))
 
     def _action(self, call: ToolCall, given: Arguments) -> Callable[[Tx], Outcome]:
         person_id = PersonId(call.person_id)
@@ -95,31 +92,25 @@ class ScheduleTool(BaseTool):
         if call.audience_id is not None:
             raise ToolFailed(PRIVATE)
         number = given.needed_number("number", high=NUMBER_MAX)
-        match given.text("action"):
-            case "change":
-                rule, task, name = (given.text_or_none(each) for each in ("rule", "task", "name"))
-                return lambda tx: revise_schedule(
-                    tx, number, person_id=person_id, rule=rule, task=task, name=name
-                )
-            case "remove":
-                return lambda tx: end_schedule(tx, number, person_id=person_id)
-            case "pause":
-                return lambda tx: pause_schedule(tx, number, person_id=person_id)
-            case _:
-                return lambda tx: resume_schedule(tx, number, person_id=person_id)
+        if given.text("action") == "change":
+            rule, task, name = (given.text_or_none(each) for each in ("rule", "task", "name"))
+            return lambda tx: revise_schedule(
+                tx, number, person_id=person_id, rule=rule, task=task, name=name
+            )
+        act = {"remove": end_schedule, "pause": pause_schedule, "resume": resume_schedule}[
+            given.text("action")
+        ]
+        return lambda tx: act(tx, number, person_id=person_id)
 
     def _plan(self, given: Arguments) -> SchedulePlan:
         task = given.needed_text("task")
-        try:
-            return SchedulePlan(
-                name=given.text_or_none("name") or one_line(task, NAME_CHARACTERS_MAX),
-                rule=given.needed_text("rule"),
-                zone=self._zone,
-                parts=(TextPart(text=task),),
-                route=ORIGIN,
-            )
-        except InvalidValue as error:
-            raise ToolFailed(str(error)) from error
+        return SchedulePlan(
+            name=given.text_or_none("name") or one_line(task, NAME_CHARACTERS_MAX),
+            rule=given.needed_text("rule"),
+            zone=self._zone,
+            parts=(TextPart(text=task),),
+            route=ORIGIN,
+        )
 
 
 def _answer(outcome: Outcome, *, now: Micros) -> str:
@@ -139,10 +130,7 @@ def _answer(outcome: Outcome, *, now: Micros) -> str:
 
 def _next_times(rule: str, *, zone: str, anchor_at: Micros, now: Micros) -> str:
     """Return a line for each of the next times of a rule, or raise ``ToolFailed``."""
-    try:
-        fires = next_fires(parse_rule(rule, zone=zone, anchor_at=anchor_at), after=now)
-    except InvalidValue as error:
-        raise ToolFailed(str(error)) from error
+    fires = next_fires(parse_rule(rule, zone=zone, anchor_at=anchor_at), after=now)
     if not fires:
         raise ToolFailed(f"schedule {rule!r}: that time has passed; give one that is still to come")
     return "\n".join(f"{datetime_of(at, zone_of(zone)):%a %Y-%m-%d %H:%M %Z}" for at in fires)

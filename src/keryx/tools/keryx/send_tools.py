@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from keryx.core.deliveries.rules.route import SplitChat
-from keryx.core.deliveries.transactions.send_message import MessageQueued, OutgoingMessage, send_message
+from keryx.core.deliveries.transactions.send_message import OutgoingMessage, send_message
 from keryx.core.people.rules.toolset import GENERAL, MESSAGING
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.errors import InvalidValue, NotAllowed, NotFound, ToolFailed
+from keryx.errors import InvalidValue, ToolFailed
 from keryx.store.database import Database
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.keryx.store_reader import PRIVATE
@@ -71,13 +71,10 @@ class SendMessage(BaseTool):
                 )
             )
         except InvalidValue as error:
+            if call.audience_id is None:
+                raise
             # The error names similar chats, which are private.
-            raise ToolFailed(str(error) if call.audience_id is None else NOWHERE) from error
-        except (NotAllowed, NotFound) as error:
-            raise ToolFailed(str(error)) from error
-        return await self._answer(letter, posted)
-
-    async def _answer(self, letter: OutgoingMessage, posted: MessageQueued) -> str:
+            raise ToolFailed(NOWHERE) from error
         places = [f"to {place}" for place in posted.places]
         if posted.to_file:
             places.append(f"into the file {await self._write_file(letter)}")

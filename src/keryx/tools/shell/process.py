@@ -17,7 +17,7 @@ from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import NotFound, ToolFailed
 from keryx.store.database import Database, ReadTx
-from keryx.subprocesses.terminal_text import plain_text
+from keryx.subprocesses.terminal_text import output_text
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter, check_bounds
 from keryx.tools.tool import ToolCall
 
@@ -180,15 +180,11 @@ def _text(process: Process, output: Output) -> str:
     data = output.data
     while data and output.start and 0x80 <= data[0] < 0xC0 and len(output.data) - len(data) < 3:
         data = data[1:]
-    text = data.decode("utf-8", "replace")
-    return plain_text(text) if process.has_pty else text
+    return output_text(data, has_pty=bool(process.has_pty))
 
 
 def _list(tx: ReadTx, call: ToolCall) -> str:
-    try:
-        listed = list_of_session(tx, call.session_id, person_id=call.person_id, limit=LISTED)
-    except NotFound as error:
-        raise ToolFailed(str(error)) from error
+    listed = list_of_session(tx, call.session_id, person_id=call.person_id, limit=LISTED)
     lines = [_line(each, now=tx.now) for each in listed]
     return "\n".join(lines) or "This conversation has no background processes."
 
