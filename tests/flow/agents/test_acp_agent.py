@@ -106,7 +106,7 @@ async def test_what_the_program_says_thinks_and_does_is_in_the_transcript(
     ]
     read, begun = calls_of(messages)
     assert read == ("acp_read", {"title": "read it", "input": {"path": "x"}}, {"size": 3}, False)
-    assert begun == ("acp_execute", {"title": "begin it"}, "The agent told of no result.", True)
+    assert begun == ("acp_execute", {"title": "begin it"}, "The agent reported no result.", True)
     first, second = desk.noted("prompt")
     assert first.startswith("# This conversation")
     assert second == "use"

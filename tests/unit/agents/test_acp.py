@@ -317,10 +317,10 @@ def use_of(**arguments: Any) -> ToolCall:
 
 async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> None:
     tool = ReportedTool("execute", ToolReports())
-    with pytest.raises(ToolFailed, match="unknown what came of it"):
+    with pytest.raises(ToolFailed, match="the result is unknown"):
         await tool.run(use_of())
     assert (tool.offer.effect, tool.offer.description) == ("once", "Done by the agent itself.")
-    assert UNKNOWN.endswith("what came of it.")
+    assert UNKNOWN.endswith("the result is unknown.")
     question = PermissionTool().question(use_of(title="delete it"))
     assert question == "The agent wants to do this: delete it\nMay it?"
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai import messages as wire
 
+from keryx.agents.model.providers.answer_message import answer_parts
 from keryx.agents.model.providers.build_request import (
     BEGINNING,
     Framing,
     TranscriptMessage,
     provider_messages,
 )
-from keryx.agents.model.providers.read_response import answer_parts
 from keryx.agents.model.providers.request_parts import UNREADABLE
 from keryx.core.context.rules.call_pairs import NO_RESULT
 from keryx.core.context.rules.cover import Cover

@@ -9,14 +9,12 @@ approval like any other: the turn waits in the store, and the waiting program is
 import asyncio
 import hashlib
 import importlib
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final
 
 from keryx.agents.acp.contract import (
     PermissionRequest,
-    ProgramConnection,
     PromptEnd,
     PromptImage,
     TextChunk,
@@ -44,9 +42,10 @@ from keryx.core.turns.rules.program_calls import PERMISSION
 from keryx.errors import AgentFailed
 from keryx.subprocesses.start_program import ProgramSettings
 
-SESSIONS_MAX: Final = 500
+if TYPE_CHECKING:
+    from keryx.agents.acp.client import AcpConnection
 
-Connect = Callable[[ProgramSettings, Path], Awaitable[ProgramConnection]]
+SESSIONS_MAX: Final = 500
 
 
 class AcpAgent:
@@ -66,7 +65,7 @@ class AcpAgent:
         self._reports = reports
         self._read_media = read_media
         self._program = hashlib.sha256("\0".join(settings.command).encode()).hexdigest()[:16]
-        self._connection: ProgramConnection | None = None
+        self._connection: AcpConnection | None = None
         self._starting = asyncio.Lock()
         self._sessions = ProgramSessions(sessions_max=sessions_max, cancel_seconds=settings.cancel_seconds)
 
@@ -88,12 +87,9 @@ class AcpAgent:
             if text is not None:
                 await self._ask(session, brief, text)
             return Answer(message=await self._listen(session, turn))
-        except asyncio.CancelledError:
-            self._sessions.cancel(brief.session_id, session)
-            raise
-        except Exception:
+        except BaseException as error:
             # If the program waits for a permission, the turn waits with it.
-            if session.waiting_for is None:
+            if session.waiting_for is None or isinstance(error, asyncio.CancelledError):
                 self._sessions.cancel(brief.session_id, session)
             raise
 
@@ -110,7 +106,7 @@ class AcpAgent:
                 await connection.close()
         await self._sessions.close()
 
-    async def _connected(self) -> ProgramConnection:
+    async def _connected(self) -> "AcpConnection":
         """Return the connection to the program, and start the program if it does not run."""
         async with self._starting:
             if self._connection is not None and self._connection.is_gone:
@@ -118,29 +114,27 @@ class AcpAgent:
                 await gone.close()
             if self._connection is None:
                 module = await asyncio.to_thread(importlib.import_module, "keryx.agents.acp.client")
-                self._connection = await cast(Connect, module.connect)(self._settings, self._errors)
+                self._connection = await module.connect(self._settings, self._errors)
+            assert self._connection is not None
             return self._connection
 
-    async def _resume(self, brief: Brief, connection: ProgramConnection) -> tuple[ProgramSession, str | None]:
+    async def _resume(self, brief: Brief, connection: "AcpConnection") -> tuple[ProgramSession, str | None]:
         """Return the session that continues the conversation, and the text to send; None if its prompt goes on."""
         position = find_position(brief.messages, program=self._program)
+        past, since = split_at_answer(brief.messages) if position is None else ((), position.since)
         session = await self._sessions.find(brief.session_id)
         if session is not None and (
             position is None or session.id != position.session or session.connection is not connection
         ):
             self._sessions.cancel(brief.session_id, session)
             session = None
-        if (
-            session is None
-            and position is not None
-            and await connection.load(position.session, self._folder(brief))
-        ):
-            session = ProgramSession(connection=connection, id=position.session, known_seq=position.seq)
-        if session is None or position is None:
-            session = ProgramSession(connection=connection, id=await connection.open(self._folder(brief)))
-            past, since = split_at_answer(brief.messages)
-        else:
-            past, since = (), position.since
+        if session is None:
+            folder = brief.context.workspace or str(self._settings.folder)
+            if position is not None and await connection.load(position.session, folder):
+                session = ProgramSession(connection=connection, id=position.session, known_seq=position.seq)
+            else:
+                session = ProgramSession(connection=connection, id=await connection.open(folder))
+                past, since = split_at_answer(brief.messages)
         self._sessions.keep(brief.session_id, session)
         permission = find_permission(brief.messages, since)
         news = new_messages(since, known_seq=session.known_seq)
@@ -159,14 +153,8 @@ class AcpAgent:
         """Give the waiting program a person's decision; return whether it waited for that and for nothing else."""
         assert session.waiting_for is not None
         (call_id, request), session.waiting_for = session.waiting_for, None
-        is_answered = permission is not None and permission.call_id == call_id
-        if (
-            permission is not None
-            and is_answered
-            and is_alone
-            and session.prompt
-            and not session.prompt.is_over
-        ):
+        is_running = session.prompt is not None and not session.prompt.is_over
+        if permission is not None and permission.call_id == call_id and is_alone and is_running:
             request.answer(allowed=permission.is_given)
             return True
         await session.end_prompt(seconds=self._settings.cancel_seconds)
@@ -218,9 +206,6 @@ class AcpAgent:
         done = await turn.step(call)
         session.waiting_for = None
         request.answer(allowed=not any(result.is_error for result in done.results))
-
-    def _folder(self, brief: Brief) -> str:
-        return brief.context.workspace or str(self._settings.folder)
 
     async def _images(self, session: ProgramSession, brief: Brief) -> list[PromptImage]:
         """Return the images of the new messages, if the program takes images."""

@@ -15,10 +15,17 @@ from typing import Any, Final, cast
 import acp
 from acp import schema
 
-from keryx.agents.acp.contract import PermissionRequest, ProgramEvent, PromptEnd, PromptImage
-from keryx.agents.acp.updates import read_event, read_json
+from keryx.agents.acp.contract import (
+    PermissionRequest,
+    ProgramEvent,
+    PromptEnd,
+    PromptImage,
+    TextChunk,
+    ToolUpdate,
+)
 from keryx.core.values.graphemes import one_line
-from keryx.errors import AgentFailed
+from keryx.core.values.json_value import JsonValue, check_json
+from keryx.errors import AgentFailed, InvalidValue
 from keryx.subprocesses.start_program import ProgramSettings, RunningProgram, open_errors, start_program
 
 END_SECONDS: Final = 2.0
@@ -179,13 +186,10 @@ class AcpPrompt:
             self.add(PromptEnd(reason=reason_of(error, self._name), has_failed=True))
         except (ConnectionError, RuntimeError):
             self._connection.lose()
-            self.add(
-                PromptEnd(
-                    reason=f"the program {self._name!r} ended in the middle.", has_failed=True, is_lost=True
-                )
-            )
+            reason = f"the program {self._name!r} ended in the middle."
+            self.add(PromptEnd(reason=reason, has_failed=True, is_lost=True))
         except ValueError:
-            self.add(PromptEnd(reason=f"{self._name!r} answered what cannot be read.", has_failed=True))
+            self.add(PromptEnd(reason=f"the answer of {self._name!r} cannot be read.", has_failed=True))
         else:
             used = ended.usage
             self.add(
@@ -209,7 +213,7 @@ class _Client:
 
     async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
         """Pass an update on. The code before the first await runs in the order of the updates."""
-        event = read_event(update)
+        event = _read_event(update)
         if event is not None:
             self._connection.pass_on(session_id, event)
 
@@ -221,7 +225,7 @@ class _Client:
         request = PermissionRequest(
             title=tool_call.title or "something",
             kind=tool_call.kind or "other",
-            given=read_json(tool_call.raw_input),
+            given=_read_json(tool_call.raw_input),
             decided=decided,
         )
         if not self._connection.pass_on(session_id, request):
@@ -238,11 +242,10 @@ def _choice(options: list[Any], *, allowed: bool) -> str | None:
 
 
 def _answer(option: str | None) -> schema.RequestPermissionResponse:
-    if option is None:
-        return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
-    return schema.RequestPermissionResponse(
-        outcome=schema.AllowedOutcome(outcome="selected", option_id=option)
-    )
+    outcome: Any = schema.DeniedOutcome(outcome="cancelled")
+    if option is not None:
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=option)
+    return schema.RequestPermissionResponse(outcome=outcome)
 
 
 def reason_of(error: Any, name: str) -> str:
@@ -251,3 +254,49 @@ def reason_of(error: Any, name: str) -> str:
         return f"{name!r} wants you to sign in first: start it once in a terminal, or give it its key."
     details = error.data.get("details") if isinstance(error.data, dict) else None
     return f"{name!r} could not answer: {one_line(str(details or error), QUOTED_MAX)}"
+
+
+def _read_event(update: Any) -> ProgramEvent | None:
+    """Return the event of a session update; None for an update that is not shown."""
+    match update:
+        case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
+            return TextChunk(text=text)
+        case schema.AgentThoughtChunk(content=schema.TextContentBlock(text=text)):
+            return TextChunk(text=text, is_thought=True)
+        case schema.ToolCallStart() | schema.ToolCallProgress():
+            return ToolUpdate(
+                call_id=update.tool_call_id,
+                title=update.title,
+                kind=update.kind,
+                given=_read_json(update.raw_input),
+                output=_output(update),
+                has_failed=update.status == "failed",
+                is_done=update.status in ("completed", "failed"),
+            )
+        case _:
+            return None
+
+
+def _output(update: Any) -> JsonValue:
+    """Return the result of a tool: its texts, else its raw output."""
+    texts: list[str] = []
+    changed: list[str] = []
+    for item in update.content or ():
+        match item:
+            case schema.ContentToolCallContent(content=schema.TextContentBlock(text=text)):
+                texts.append(text)
+            case schema.FileEditToolCallContent(path=path):
+                changed.append(f"changed {path}")
+            case _:
+                pass
+    texts += changed
+    return "\n".join(texts) if texts else _read_json(update.raw_output)
+
+
+def _read_json(value: object) -> JsonValue:
+    """Return a value of the program as JSON, or its text if it is not JSON."""
+    try:
+        check_json(value, where="the program's value")
+    except InvalidValue:
+        return str(value)
+    return value  # type: ignore[return-value]  # Just checked.

@@ -1,12 +1,10 @@
-"""The contract between the ACP agent and the module that speaks the protocol.
+"""The values that the ACP agent exchanges with ``client``, the module that speaks the protocol.
 
-The agent decides what is asked, stored and allowed. Only the connection imports the protocol's package, which takes a
-second to load.
+Only ``client`` imports the protocol's package, which takes a second to load.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from keryx.core.values.json_value import JsonValue
 from keryx.values import dataclass
@@ -72,43 +70,6 @@ class PromptImage:
     content: bytes
 
 
-class RunningPrompt(Protocol):
-    """A prompt that the program works on."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has ended, even if events of it are not read yet."""
-
-    async def next(self) -> ProgramEvent:
-        """Return the next event; the last one is a ``PromptEnd``."""
-
-    async def cancel(self) -> None:
-        """Ask the program to end it, and return when it has ended."""
-
-
-class ProgramConnection(Protocol):
-    """A program that was started and has named its capabilities."""
-
-    name: str
-    takes_images: bool
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the program has ended."""
-
-    async def open(self, folder: str) -> str:
-        """Open a session of the program and return its id, or raise ``AgentFailed``."""
-
-    async def load(self, session: str, folder: str) -> bool:
-        """Load an earlier session, and return whether that worked."""
-
-    def ask(self, session: str, text: str, images: Sequence[PromptImage] = ()) -> RunningPrompt:
-        """Send a prompt in a session."""
-
-    async def close(self) -> None:
-        """End the program."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReport:
     """The result of a tool that the program ran itself."""
@@ -117,16 +78,5 @@ class ToolReport:
     has_failed: bool
 
 
-class ToolReports:
-    """The results that the stage is about to store: at most one for each session."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, ToolReport] = {}
-
-    def give(self, session_id: str, report: ToolReport) -> None:
-        """Leave a report for the call that is stored next."""
-        self._waiting[session_id] = report
-
-    def take(self, session_id: str) -> ToolReport | None:
-        """Return the report that was left; None after a crash, when it is lost."""
-        return self._waiting.pop(session_id, None)
+ToolReports: TypeAlias = dict[str, ToolReport]
+"""The results that the stage is about to store, by session: at most one for each."""

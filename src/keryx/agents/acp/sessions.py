@@ -3,23 +3,27 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from keryx.agents.acp.contract import PermissionRequest, ProgramConnection, RunningPrompt, ToolUpdate
+from keryx.agents.acp.contract import PermissionRequest, ToolUpdate
 from keryx.agents.acp.history import PermissionKey
 from keryx.values import dataclass
+
+if TYPE_CHECKING:
+    from keryx.agents.acp.client import AcpConnection, AcpPrompt
 
 
 @dataclass(slots=True, kw_only=True)
 class ProgramSession:
     """A session of the program, which continues a conversation."""
 
-    connection: ProgramConnection
+    connection: "AcpConnection"
     id: str
     context: str = ""
     """The context block that it was sent last."""
     known_seq: int = 0
     """The last message that it was sent."""
-    prompt: RunningPrompt | None = None
+    prompt: "AcpPrompt | None" = None
     used: dict[str, ToolUpdate] = field(default_factory=dict)
     waiting_for: tuple[str, PermissionRequest] | None = None
     """The permission that it waits for, and the call that asks a person."""

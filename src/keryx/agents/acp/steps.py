@@ -22,7 +22,7 @@ TOOLSET: Final = "agent"
 """The people with this set may be asked for permissions of the program."""
 READ_ONLY: Final = frozenset({"read", "search", "think"})
 SHOWN_MAX: Final = 300
-UNKNOWN: Final = "The agent did this itself and was interrupted: it is unknown what came of it."
+UNKNOWN: Final = "The agent ran this tool itself and was interrupted: the result is unknown."
 
 
 def acp_tools(reports: ToolReports) -> Sequence[Tool]:
@@ -46,7 +46,7 @@ class ReportedTool(Tool):
 
     async def run(self, call: ToolCall) -> JsonValue:
         """Return the reported result; after a crash it is unknown."""
-        report = self._reports.take(call.session_id)
+        report = self._reports.pop(call.session_id, None)
         if report is None:
             raise ToolFailed(UNKNOWN)
         if report.has_failed:

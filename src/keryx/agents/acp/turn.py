@@ -3,15 +3,14 @@
 Each tool that ends becomes a step on the stage, stored together with the text before it.
 """
 
-from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from keryx.agents.acp.contract import PromptEnd, TextChunk, ToolReport, ToolReports, ToolUpdate
-from keryx.agents.agent import Brief, HistoryItem, Stage, StepDone
+from keryx.agents.agent import Brief, Stage, StepDone
+from keryx.agents.call_ids import call_ids, take_call_id
 from keryx.clock import SECOND, Micros
 from keryx.core.conversations.rules.message import (
-    Message,
     NewMessage,
     Part,
     TextPart,
@@ -24,7 +23,7 @@ from keryx.errors import AgentFailed
 from keryx.values import dataclass
 
 LOST_RETRY: Final[Micros] = SECOND
-NO_RESULT: Final = "The agent told of no result."
+NO_RESULT: Final = "The agent reported no result."
 FINISH_REASONS: Final = {"end_turn": "stop", "max_tokens": "length"}
 
 
@@ -46,7 +45,7 @@ class AcpTurn:
     _has_acted: bool = False
 
     def __post_init__(self) -> None:
-        self._call_ids = _call_ids(self.brief.messages)
+        self._call_ids = call_ids(self.brief.messages)
 
     async def show(self, event: TextChunk) -> None:
         """Show a piece of the answer or of the thinking."""
@@ -84,7 +83,7 @@ class AcpTurn:
         self._thought, self._said = thought, said
 
     async def _store(self, used: ToolUpdate, report: ToolReport) -> None:
-        self.reports.give(self.brief.session_id, report)
+        self.reports[self.brief.session_id] = report
         call = ToolCallPart(
             call_id=self.fresh_id(used.call_id),
             name=tool_name(used.kind or "other"),
@@ -102,12 +101,7 @@ class AcpTurn:
 
     def fresh_id(self, wanted: str) -> str:
         """Return an id that no call of the conversation has yet."""
-        number, call_id = 1, wanted
-        while call_id in self._call_ids:
-            number += 1
-            call_id = f"{wanted}-{number}"
-        self._call_ids.add(call_id)
-        return call_id
+        return take_call_id(wanted, self._call_ids)
 
     def answer(self, end: PromptEnd) -> NewMessage:
         """Return the final message of the turn, or raise ``AgentFailed``."""
@@ -143,16 +137,10 @@ def arguments_of(title: str | None, given: JsonValue) -> dict[str, JsonValue]:
 
 
 def _merged(known: ToolUpdate, news: ToolUpdate) -> ToolUpdate:
-    return ToolUpdate(
-        call_id=known.call_id,
+    return replace(
+        news,
         title=news.title or known.title,
         kind=news.kind or known.kind,
         given=known.given if news.given is None else news.given,
         output=known.output if news.output is None else news.output,
-        has_failed=news.has_failed,
-        is_done=news.is_done,
     )
-
-
-def _call_ids(messages: Sequence[HistoryItem]) -> set[str]:
-    return {call.call_id for each in messages if isinstance(each, Message) for call in each.tool_calls}

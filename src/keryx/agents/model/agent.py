@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Agent, Answer, Brief, ReadMedia, Stage, no_media
+from keryx.agents.call_ids import call_ids, take_call_id
 from keryx.agents.model.ask_with_fallbacks import (
     AllModelsFailed,
     NullListener,
@@ -20,13 +21,11 @@ from keryx.agents.model.ask_with_fallbacks import (
     Sleep,
     ask_with_fallbacks,
 )
-from keryx.agents.model.call_ids import with_unique_ids
 from keryx.agents.model.choice import ModelChoice
 from keryx.agents.model.compaction import Compactor, compaction_notice
 from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline import ModelRouter
-from keryx.agents.model.titles import title_prompt
-from keryx.agents.model.turn_prompt import model_use, read_attachments, turn_prompt
+from keryx.agents.model.turn_prompt import model_use, read_attachments, title_prompt, turn_prompt
 from keryx.clock import Clock
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
 from keryx.core.context.rules.cover import Cover
@@ -84,7 +83,10 @@ class ModelAgent:
         if brief.purpose == "compress":
             return await self._compress(models, brief, stage)
         if brief.purpose == "title":
-            return await self._title(models, brief, stage)
+            prompt = title_prompt(brief.messages)
+            model, answer = await self._ask(models, prompt, NullListener())
+            await stage.note_model(model_use(model, prompt))
+            return replace(NO_ANSWER, unsaid=answer)
         is_silent = brief.purpose in SILENT_PURPOSES
         if is_silent and not (brief.purpose == "flush" and brief.tools):
             return NO_ANSWER
@@ -106,13 +108,6 @@ class ModelAgent:
             await caller.close()
         await self._otherwise.close()
 
-    async def _title(self, models: Sequence[str], brief: Brief, stage: Stage) -> Answer:
-        """Ask for a title of the conversation."""
-        prompt = title_prompt(brief.messages)
-        model, answer = await self._ask(models, prompt, NullListener())
-        await stage.note_model(model_use(model, prompt))
-        return replace(NO_ANSWER, unsaid=answer)
-
     async def _converse(
         self, models: Sequence[str], brief: Brief, stage: Stage, listener: AnswerListener
     ) -> NewMessage:
@@ -128,7 +123,7 @@ class ModelAgent:
             gauge = await compactor.gauge(prompt, counted=answer.input_tokens, answered=answer.output_tokens)
             await stage.note_model(replace(model_use(model, prompt), gauge=gauge))
             # A summary may stand for earlier steps of this turn. Their ids are taken all the same.
-            step = with_unique_ids(answer, [*steps, *prompt.messages])
+            step = _with_unique_ids(answer, taken=call_ids([*steps, *prompt.messages]))
             steps.append(step)
             if not any(isinstance(part, ToolCallPart) for part in step.parts):
                 return step
@@ -184,7 +179,6 @@ class ModelAgent:
 
     async def _compactor(self, models: Sequence[str], brief: Brief, stage: Stage) -> Compactor:
         choice, caller = self._choice, await self._load()
-        window = choice.context_tokens_of.get(models[0]) or choice.context_tokens
 
         async def ask_once(prompt: ModelPrompt) -> tuple[str, NewMessage] | None:
             for model in models:
@@ -192,10 +186,10 @@ class ModelAgent:
                     return model, await caller.ask(model, prompt, NullListener())
             return None
 
-        window = window or await caller.window(models[0]) or WINDOW_TOKENS
+        window = choice.context_tokens_of.get(models[0]) or choice.context_tokens
         return Compactor(
             stage,
-            window=window,
+            window=window or await caller.window(models[0]) or WINDOW_TOKENS,
             ask_model=ask_once,
             settings=brief.model_settings,
             # As before a reset, notes are kept without asking: later no person could say what was lost.
@@ -214,6 +208,15 @@ class ModelAgent:
                 )
                 self._caller = ModelRouter(module.ProviderCaller, self._access)
             return self._caller
+
+
+def _with_unique_ids(answer: NewMessage, *, taken: set[str]) -> NewMessage:
+    """Return the answer with ids that no earlier call has: some providers count from one in every answer."""
+    parts = (
+        replace(part, call_id=take_call_id(part.call_id, taken)) if isinstance(part, ToolCallPart) else part
+        for part in answer.parts
+    )
+    return replace(answer, parts=tuple(parts))
 
 
 def _is_alone(prompt: ModelPrompt) -> bool:

@@ -5,7 +5,7 @@ state with the same tools that a model would call, so that calls, streaming and 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, HistoryItem, Stage
@@ -41,14 +41,10 @@ _SEARCH: Final = re.compile(
 )
 _REMEMBER: Final = re.compile(r"(?:please )?remember (?:that )?(?P<note>.+?)\s*", re.IGNORECASE | re.DOTALL)
 _LISTS: Final = (
-    (
-        re.compile(r"\b(?:sessions?|conversations?|chats?)\b", re.IGNORECASE),
-        "list_sessions",
-        "Your conversations:",
-    ),
-    (re.compile(r"\bschedul\w*", re.IGNORECASE), "list_schedules", "What is scheduled:"),
-    (re.compile(r"\bprocess(?:es)?\b", re.IGNORECASE), "list_processes", "What runs in the background:"),
-    (re.compile(r"\bplatforms?\b", re.IGNORECASE), "list_platforms", "What is connected:"),
+    (r"\b(?:sessions?|conversations?|chats?)\b", "list_sessions", "Your conversations:"),
+    (r"\bschedul\w*", "list_schedules", "What is scheduled:"),
+    (r"\bprocess(?:es)?\b", "list_processes", "What runs in the background:"),
+    (r"\bplatforms?\b", "list_platforms", "What is connected:"),
 )
 
 
@@ -72,8 +68,8 @@ class Guide:
             call = ToolCallPart(call_id=f"guide-{brief.turn_id}", name=tool, arguments=arguments)
             done = await stage.act(NewMessage(role="assistant", parts=(TextPart(text=lead), call)))
             results = list(done.results)
-        text = "\n\n".join(_texts(results)) if results else f"{SETUP}\n\n{ABILITIES}"
-        for word in _words(text):
+        text = "\n\n".join(str(each.output) for each in results) if results else f"{SETUP}\n\n{ABILITIES}"
+        for word in re.findall(r"\S+\s*", text):  # in pieces, as a model writes
             await stage.say(word)
         return Answer(
             message=NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason="stop")
@@ -101,23 +97,11 @@ def _asked(messages: Sequence[HistoryItem]) -> tuple[str, list[ToolResultPart]]:
 
 def _intent(asked: str) -> _Intent | None:
     text = asked.strip()
-    match = _REMEMBER.fullmatch(text)
-    if match is not None:
+    if match := _REMEMBER.fullmatch(text):
         return "remember", {"note": match["note"]}, "I will ask whether I may keep that."
-    match = _SEARCH.fullmatch(text)
-    if match is not None:
+    if match := _SEARCH.fullmatch(text):
         return "search_history", {"query": match["query"]}, "I look for it."
     for pattern, tool, lead in _LISTS:
-        if pattern.search(text):
+        if re.search(pattern, text, re.IGNORECASE):
             return tool, {}, lead
     return None
-
-
-def _texts(results: list[ToolResultPart]) -> Iterator[str]:
-    for result in results:
-        yield result.output if isinstance(result.output, str) else str(result.output)
-
-
-def _words(text: str) -> Iterator[str]:
-    """Yield the text in pieces, as a model writes it."""
-    yield from re.findall(r"\S+\s*", text)

@@ -19,18 +19,8 @@ from keryx.agents.model.offline_child import ANSWER_TOKENS_MAX, CONTEXT_TOKENS, 
 from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of
 from keryx.ids import Ids
+from keryx.subprocesses.start_program import RunningProgram
 from keryx.values import dataclass
-
-__all__ = [
-    "CONTEXT_TOKENS",
-    "MODEL",
-    "WHEELS",
-    "ModelRouter",
-    "OfflineProcess",
-    "fit_prompt",
-    "is_offline",
-    "missing",
-]
 
 PROVIDER: Final = "offline"
 MODEL: Final = f"{PROVIDER}:{NAME}"
@@ -99,41 +89,35 @@ class OfflineProcess:
         async with self._starting:
             if self._address is None or self.pid is None:
                 self.check()
-                self._address = await self._start()
+                try:
+                    self._address = await self._start()
+                except BaseException as error:
+                    if self._process is not None and self._process.returncode is None:
+                        self._process.kill()
+                    await self.stop()
+                    if not isinstance(error, (OSError, TimeoutError)):
+                        raise
+                    reason = "it took too long" if isinstance(error, TimeoutError) else str(error)
+                    raise CallFailed(NOT_STARTED.format(reason=reason)) from error
             return self._address
 
     async def stop(self) -> None:
         """End the process."""
         process, self._process, self._address = self._process, None, None
-        if process is None:
-            return
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if process is not None:
+            await RunningProgram(process).end(seconds=STOP_SECONDS)
 
     async def _start(self) -> ServerAddress:
         token = Ids().token()
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                # Ctrl-C at the terminal is not for this process: it ends when its input ends.
-                start_new_session=True,
-            )
-            return ServerAddress(url=await self._read_url(self._process, token), token=token)
-        except (OSError, TimeoutError) as error:
-            await self._kill()
-            reason = "it took too long" if isinstance(error, TimeoutError) else str(error)
-            raise CallFailed(NOT_STARTED.format(reason=reason)) from error
-        except BaseException:
-            await self._kill()
-            raise
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            # Ctrl-C at the terminal is not for this process: it ends when its input ends.
+            start_new_session=True,
+        )
+        return ServerAddress(url=await self._read_url(self._process, token), token=token)
 
     @staticmethod
     async def _read_url(process: asyncio.subprocess.Process, token: str) -> str:
@@ -149,11 +133,6 @@ class OfflineProcess:
         if "url" not in answer:
             raise CallFailed(NOT_STARTED.format(reason=answer["failed"]))
         return str(answer["url"])
-
-    async def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
-        await self.stop()
 
 
 class ModelRouter:
@@ -233,9 +212,9 @@ def fit_prompt(prompt: ModelPrompt) -> ModelPrompt:
 
 def tokens(text: str) -> int:
     """Return an upper estimate of a text's tokens for this model: few for words, one for each digit."""
-    letters = sum(character.isascii() and (character.isalpha() or character == " ") for character in text)
-    ascii_others = sum(character.isascii() for character in text) - letters
-    return letters // 3 + ascii_others + 3 * (len(text) - letters - ascii_others) + 1
+    ascii_text = [character for character in text if character.isascii()]
+    letters = sum(character.isalpha() or character == " " for character in ascii_text)
+    return letters // 3 + (len(ascii_text) - letters) + 3 * (len(text) - len(ascii_text)) + 1
 
 
 def _plain(message: HistoryItem | NewMessage) -> NewMessage | None:

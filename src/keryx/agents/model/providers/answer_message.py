@@ -1,15 +1,27 @@
-"""A provider's finished answer as a message with its tokens and its cost, or a failure. Pure."""
+"""A provider's finished answer as a message with its tokens and its cost, or a failure. Pure.
 
-from typing import Final
+``answer_parts`` then ``provider_messages`` is the identity on everything that a provider reads.
+"""
+
+from collections.abc import Iterator
+from json import loads
+from typing import Any, Final, cast
 
 from pydantic_ai import messages as wire
 from pydantic_ai.usage import RequestUsage
 
 from keryx.agents.model.contract import CallFailed
 from keryx.agents.model.providers import failures
-from keryx.agents.model.providers.read_response import answer_parts
+from keryx.agents.model.providers.signatures import json_fields, pack_signature
 from keryx.core.context.rules.prices import Price, cost_of
-from keryx.core.conversations.rules.message import NewMessage, ThinkingPart
+from keryx.core.conversations.rules.message import (
+    NewMessage,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
+from keryx.core.values.json_value import JsonValue, check_json
 
 WITHOUT_FINISH_REASON: Final = frozenset({"snowflake", "xai"})
 """The providers that never give a reason of their own why an answer ended."""
@@ -23,11 +35,12 @@ def answer_message(
     """Return the answer; raise ``CallFailed`` if it is empty, cut off or refused."""
     parts = answer_parts(response)
     provider = model.partition(":")[0]
-    if response.finish_reason == "content_filter" and all(isinstance(part, ThinkingPart) for part in parts):
+    is_empty = all(isinstance(part, ThinkingPart) for part in parts)
+    if response.finish_reason == "content_filter" and is_empty:
         raise CallFailed(failures.FILTERED.format(provider=provider), heard=heard)
     if not _is_whole(response, provider):
         raise CallFailed(failures.UNFINISHED.format(model=model), may_pass=True, heard=heard)
-    if all(isinstance(part, ThinkingPart) for part in parts):
+    if is_empty:
         raise CallFailed(failures.EMPTY.format(model=model), may_pass=True, heard=heard)
     usage = response.usage
     return NewMessage(
@@ -74,3 +87,49 @@ def _cost(response: wire.ModelResponse, price: Price | None) -> int:
         return round(response.cost().total_price * COST_MICROS)
     except (LookupError, ValueError, AssertionError):
         return 0
+
+
+def answer_parts(response: wire.ModelResponse) -> tuple[Part, ...]:
+    """Return the text, thinking and calls of an answer, with the data that its provider wants back."""
+    return tuple(part for each in response.parts for part in _parts(each))
+
+
+def _parts(part: wire.ModelResponsePart) -> Iterator[Part]:
+    match part:
+        case wire.TextPart():
+            yield from _signature_of_next(part)
+            if part.content:
+                yield TextPart(text=part.content)
+        case wire.ThinkingPart():
+            if part.content or part.signature:
+                fields = {"id": part.id, "sig": part.signature, "details": part.provider_details}
+                yield ThinkingPart(text=part.content, signature=pack_signature(part.provider_name, fields))
+        case wire.ToolCallPart():
+            yield from _signature_of_next(part)
+            yield ToolCallPart(
+                call_id=part.tool_call_id,
+                name=part.tool_name,
+                arguments=_arguments(cast("str | dict[str, Any] | None", part.args)),
+            )
+        case _:
+            return  # files, and tools of the provider's own, which were not asked for
+
+
+def _signature_of_next(part: wire.TextPart | wire.ToolCallPart) -> Iterator[Part]:
+    """Yield an empty thinking part with the data that belongs to the part after it, if there is any."""
+    fields = json_fields({"id": part.id, "details": part.provider_details})
+    has_content = isinstance(part, wire.ToolCallPart) or part.content
+    if fields and part.provider_name and has_content:
+        yield ThinkingPart(text="", signature=pack_signature(part.provider_name, {"next": fields}))
+
+
+def _arguments(arguments: str | dict[str, Any] | None) -> JsonValue:
+    """Return the arguments of a call as an object, or the model's own text if it is not one."""
+    if not arguments:
+        return {}
+    try:
+        value = loads(arguments) if isinstance(arguments, str) else arguments
+        check_json(value, where="arguments")
+    except (ValueError, RecursionError):
+        return arguments if isinstance(arguments, str) else str(arguments)
+    return cast(JsonValue, value) if isinstance(value, dict) else cast(str, arguments)

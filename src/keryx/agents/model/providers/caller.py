@@ -125,26 +125,20 @@ class _EventRelay:
 
     async def pass_on(self, event: object) -> None:
         match event:
-            case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
-                await self._say(text)
-            case wire.PartStartEvent(part=wire.TextPart(content=text)):
-                await self._say(text)
-            case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=str(text))):
-                await self._think(text)
-            case wire.PartStartEvent(part=wire.ThinkingPart(content=text)):
-                await self._think(text)
+            case (
+                wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text))
+                | wire.PartStartEvent(part=wire.TextPart(content=text))
+            ) if text:
+                self.has_text = True
+                await self._listener.say(text)
+            case (
+                wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=str(text)))
+                | wire.PartStartEvent(part=wire.ThinkingPart(content=text))
+            ) if text:
+                self.has_text = True
+                await self._listener.think(text)
             case _:
                 return
-
-    async def _say(self, text: str) -> None:
-        if text:
-            self.has_text = True
-            await self._listener.say(text)
-
-    async def _think(self, text: str) -> None:
-        if text:
-            self.has_text = True
-            await self._listener.think(text)
 
 
 def _tool(offer: ToolOffer) -> ToolDefinition:
