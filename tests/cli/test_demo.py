@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.model.settings import MODEL
+from keryx.agents.model.choice import MODEL
 from keryx.cli.demo import make_demo
 from keryx.config_load import load_config
 from tests.architecture.source import ROOT

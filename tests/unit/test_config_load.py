@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keryx.agents.model.choice import access_of, model_choice
-from keryx.agents.model.settings import MODEL
-from keryx.config import Configuration
+from keryx.agents.model.choice import MODEL, access_of, model_choice
+from keryx.config import Configuration, PromptSettings
 from keryx.config.setting import Setting
 from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
 from keryx.config_load.files import replace_file

@@ -50,14 +50,19 @@ class Brief:
     focus: str | None = None
     """The subject that a summary should keep, if the person named one."""
 
+    @property
+    def is_group(self) -> bool:
+        """Whether several people write in the chat."""
+        return self.context.source.chat_type != "dm"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """A model as ``provider:name``, with the exact system prompt and list of tools that it was sent."""
+    """A model as ``provider:name``, with the exact system prompt and list of tools that it was sent, if known."""
 
     model: str
-    prompt: str
-    tools: str
+    prompt: str = ""
+    tools: str = ""
     gauge: Gauge | None = None
     """How full its context window is: an estimate before the answer, then the provider's count; None if not known."""
 

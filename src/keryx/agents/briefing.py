@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from keryx.agents.agent import Brief, HistoryItem, ModelUse, StepDone
+from keryx.agents.agent import Brief, HistoryItem, StepDone
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import author_prefixed, context_block
 from keryx.core.conversations.rules.message import (
@@ -23,11 +23,6 @@ HISTORY_MAX: Final = 60_000
 """The characters of a conversation as text, counted from its end."""
 
 
-def answered_by(name: str) -> ModelUse:
-    """Return what a turn records of a program that answers it; the program's own prompt is not known."""
-    return ModelUse(model=name, prompt="", tools="")
-
-
 def asked_text(brief: Brief) -> str:
     """Return the messages of people since the last answer."""
     asked: list[str] = []
@@ -35,13 +30,8 @@ def asked_text(brief: Brief) -> str:
         if isinstance(message, Cover) or (message.role == "assistant" and asked):
             break
         if message.role == "user":
-            asked.append(spoken(message, is_group=is_group(brief)))
+            asked.append(spoken(message, is_group=brief.is_group))
     return "\n\n".join(reversed(asked))
-
-
-def is_group(brief: Brief) -> bool:
-    """Return whether several people write in the chat."""
-    return brief.context.source.chat_type != "dm"
 
 
 def spoken(message: Message | NewMessage, *, is_group: bool) -> str:
@@ -59,7 +49,7 @@ def history_text(messages: Sequence[HistoryItem], *, is_group: bool) -> str:
 
 def _pieces(item: HistoryItem, *, is_group: bool) -> Iterator[str]:
     if isinstance(item, Cover):
-        yield f"[summary of what was said before] {item.summary}"
+        yield f"[summary of earlier messages] {item.summary}"
         return
     if text := spoken(item, is_group=is_group and item.role == "user"):
         yield f"{item.role}: {text}"

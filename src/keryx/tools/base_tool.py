@@ -122,25 +122,21 @@ class Arguments:
             raise ToolFailed(f"{name!r} is blank; give a text.")
         return value or None
 
-    def whole(self, name: str, default: int) -> int:
-        """Return a whole number."""
+    def whole(self, name: str, default: int, *, low: int | None = None, high: int | None = None) -> int:
+        """Return a whole number; the bounds are those that the schema does not state."""
         value = self.given.get(name, default)
         assert isinstance(value, int), f"{name} is declared as a whole number"
-        return value
+        return check_bounds(name, value, low=low, high=high)
 
-    def whole_or_none(self, name: str) -> int | None:
+    def whole_or_none(self, name: str, *, low: int | None = None, high: int | None = None) -> int | None:
         """Return a whole number, or None if it is missing."""
-        return self.whole(name, 0) if name in self.given else None
+        return self.whole(name, 0, low=low, high=high) if name in self.given else None
 
     def needed_number(self, name: str, *, high: int) -> int:
         """Return a number from 1 on that this call needs, although other calls of the tool do not."""
         if name not in self.given:
             raise self.parameters[name].missing(name)
-        return check_bounds(name, self.whole(name, 0), low=1, high=high)
-
-    def bounded(self, name: str, default: int, *, low: int = 1, high: int) -> int:
-        """Return a whole number whose bounds the schema does not state."""
-        return check_bounds(name, self.whole(name, default), low=low, high=high)
+        return self.whole(name, 0, low=1, high=high)
 
     def flag(self, name: str) -> bool:
         """Return whether a flag is set; it is not if the argument is missing."""

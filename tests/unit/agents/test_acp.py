@@ -133,7 +133,7 @@ async def test_a_program_that_never_heard_of_it_is_told_all_of_it(tmp_path: Path
     async with room_of(tmp_path) as room:
         await room.ask(*past, says(5, "and?"))
     told = room.noted("prompt")[0]
-    assert "[summary of what was said before] Greetings." in told
+    assert "[summary of earlier messages] Greetings." in told
     assert "[called look: {'at': 1}]" in told
     assert told.endswith("# What is said now\n\nand?")
 

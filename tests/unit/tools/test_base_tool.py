@@ -95,6 +95,6 @@ def test_what_one_use_of_a_tool_needs_is_asked_for_there() -> None:
         nothing.needed_text("rule")
     with pytest.raises(ToolFailed, match=r"Give 'number': a whole number\. Which one"):
         nothing.needed_number("number", high=2)
-    assert nothing.bounded("number", 7, high=9) == 7
+    assert nothing.whole("number", 7, low=1, high=9) == 7
     with pytest.raises(ToolFailed, match="'number' must be at least 1"):
-        Arguments({"number": 0}, parameters).bounded("number", 7, high=9)
+        Arguments({"number": 0}, parameters).whole("number", 7, low=1, high=9)

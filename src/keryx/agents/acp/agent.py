@@ -34,8 +34,8 @@ from keryx.agents.acp.history import (
 )
 from keryx.agents.acp.sessions import ProgramSession, ProgramSessions
 from keryx.agents.acp.turn import AcpTurn, arguments_of
-from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, ReadMedia, Stage, no_media
-from keryx.agents.briefing import answered_by, is_group, spoken
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, ModelUse, ReadMedia, Stage, no_media
+from keryx.agents.briefing import spoken
 from keryx.core.context.rules.prompt import context_block
 from keryx.core.conversations.rules.message import MediaPart, Message, NewMessage, ToolCallPart
 from keryx.core.turns.rules.program_calls import PERMISSION
@@ -74,7 +74,7 @@ class AcpAgent:
         if brief.purpose in SILENT_PURPOSES:
             return NO_ANSWER
         connection = await self._connected()
-        await stage.note_model(answered_by(f"acp:{connection.name}"))
+        await stage.note_model(ModelUse(model=f"acp:{connection.name}"))
         session, text = await self._resume(brief, connection)
         turn = AcpTurn(
             brief=brief,
@@ -144,7 +144,7 @@ class AcpAgent:
             return session, None
         session.allowed = permission.key if permission is not None and permission.is_given else None
         # The text of a prompt that was lost is sent again.
-        text = prompt_text(news or new_messages(since, known_seq=0), permission, is_group=is_group(brief))
+        text = prompt_text(news or new_messages(since, known_seq=0), permission, is_group=brief.is_group)
         return session, with_history(brief, past, text)
 
     async def _continue_prompt(
@@ -188,7 +188,7 @@ class AcpAgent:
                         return turn.answer(event)
                     later, turn.later = turn.later, []
                     await turn.separate()
-                    said = [spoken(each, is_group=is_group(turn.brief)) for each in later]
+                    said = [spoken(each, is_group=turn.brief.is_group) for each in later]
                     await self._ask(session, turn.brief, "\n\n".join(said))
 
     async def _request(self, request: PermissionRequest, session: ProgramSession, turn: AcpTurn) -> None:

@@ -9,7 +9,7 @@ from json import dumps, loads
 from typing import Final
 
 from keryx.agents.agent import Brief, HistoryItem
-from keryx.agents.briefing import history_text, is_group, spoken
+from keryx.agents.briefing import history_text, spoken
 from keryx.core.conversations.rules.message import Message, ThinkingPart, ToolResultPart
 from keryx.core.turns.rules.program_calls import PERMISSION
 from keryx.core.values.json_value import JsonValue
@@ -137,4 +137,4 @@ def with_history(brief: Brief, past: Sequence[HistoryItem], text: str) -> str:
     """Return ``text`` with the conversation before it, for a new session of the program."""
     if not past:
         return text
-    return HISTORY.format(history=history_text(past, is_group=is_group(brief)), text=text)
+    return HISTORY.format(history=history_text(past, is_group=brief.is_group), text=text)

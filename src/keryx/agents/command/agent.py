@@ -14,8 +14,8 @@ from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Any, Final
 
-from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, Stage
-from keryx.agents.briefing import answered_by, asked_text, brief_json, results_json
+from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, ModelUse, Stage
+from keryx.agents.briefing import asked_text, brief_json, results_json
 from keryx.agents.command.settings import CommandFormat
 from keryx.clock import SECOND
 from keryx.core.conversations.rules.message import NewMessage, Part, TextPart, ThinkingPart, ToolCallPart
@@ -51,7 +51,7 @@ class CommandAgent:
         """Answer one turn, or raise ``AgentFailed``."""
         if brief.purpose in SILENT_PURPOSES:
             return NO_ANSWER
-        await stage.note_model(answered_by(f"command:{self._settings.name}"))
+        await stage.note_model(ModelUse(model=f"command:{self._settings.name}"))
         workspace = brief.context.workspace
         program = await start_program(
             self._settings,
@@ -93,7 +93,7 @@ class CommandAgent:
         return Answer(message=message)
 
     async def close(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing: no program outlives its turn."""
 
     async def _speak_text(
         self, brief: Brief, stage: Stage, program: RunningProgram, patience: "_Patience"

@@ -22,7 +22,7 @@ from keryx.agents.model.ask_with_fallbacks import (
     ask_with_fallbacks,
 )
 from keryx.agents.model.choice import ModelChoice
-from keryx.agents.model.compaction import Compactor, compaction_notice
+from keryx.agents.model.compaction import Compactor
 from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline import ModelRouter
 from keryx.agents.model.turn_prompt import model_use, read_attachments, title_prompt, turn_prompt
@@ -171,11 +171,11 @@ class ModelAgent:
     async def _compress(self, models: Sequence[str], brief: Brief, stage: Stage) -> Answer:
         """Summarise the conversation because a person asks for it, and tell the person the result."""
         compactor = await self._compactor(models, brief, stage)
-        result = await compactor.on_request(brief.messages, focus=brief.focus)
+        notice = await compactor.on_request(brief.messages, focus=brief.focus)
         prompt = replace(await self._prompt(brief), messages=await stage.reread())
         gauge = await compactor.gauge(prompt)
         await stage.note_model(replace(model_use(models[0], prompt), gauge=gauge))
-        return Answer(message=None, notice=compaction_notice(result))
+        return Answer(message=None, notice=notice)
 
     async def _compactor(self, models: Sequence[str], brief: Brief, stage: Stage) -> Compactor:
         choice, caller = self._choice, await self._load()

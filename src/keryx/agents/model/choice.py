@@ -1,23 +1,77 @@
-"""Which models answer a turn, in which order they are tried, and how the settings say so."""
+"""Which models answer a turn: the settings of the model agent, and the order in which models are tried."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from typing import Any, Final
 
 from keryx.agents.agent import Brief
 from keryx.agents.model.contract import Access
-from keryx.agents.model.settings import (
-    CONTEXT,
-    CONTEXT_OF,
-    FALLBACKS,
-    MODEL,
-    ON,
-    PRICES,
-    TIMEOUT,
-    provider_variables,
-)
 from keryx.config import Configuration
-from keryx.config.setting import Values
+from keryx.config.readers import NONE, Raw, checked, items, list_of, optional, whole
+from keryx.config.setting import PREFIX, Setting
+from keryx.config.values import Values
+from keryx.core.context.rules.prices import Price, parse_price
+from keryx.core.conversations.rules.source import check_known_platform, check_platform
+from keryx.core.values.model_name import check_model_name
 from keryx.values import dataclass
+
+_PROVIDER_VARIABLE: Final = re.compile(rf"(?!{PREFIX})[A-Z][A-Z0-9_]*_(?:API_KEY|BASE_URL)")
+_TOKENS: Final = whole(1_000, 100_000_000)
+
+
+def price(raw: Raw) -> Price | None:
+    """Read what a model's tokens cost: a list, or a text that is split at its commas; `none` is none."""
+    return None if raw is None or raw == NONE else parse_price(tuple(items(raw)))
+
+
+MODEL: Setting[str | None] = Setting(
+    name="model",
+    read=optional(checked(check_model_name)),
+    default=None,
+    help="The model that answers, as `provider:name`; where none is set, the built-in guide does.",
+)
+ON: Setting[str | None] = Setting(
+    name="models.on.<platform>",
+    read=optional(checked(check_model_name)),
+    default=None,
+    chosen=check_platform,
+    platforms=check_known_platform,
+    help="The model that answers on a platform.",
+)
+FALLBACKS: Setting[tuple[str, ...]] = Setting(
+    name="models.fallbacks",
+    read=list_of(check_model_name),
+    default=(),
+    help="The models that are asked in turn where the chosen one does not answer; a list.",
+)
+TIMEOUT = Setting(
+    name="models.timeout_seconds",
+    read=whole(1, 3_600),
+    default=120,
+    help="How long a model may be silent, before its first word and after any other.",
+)
+PRICES: Setting[Price | None] = Setting(
+    name="models.prices.<model>",
+    read=price,
+    default=None,
+    chosen=check_model_name,
+    help="What a million tokens of a model cost in dollars: input, output; or input, cached input, output; a list.",
+)
+CONTEXT: Setting[int | None] = Setting(
+    name="models.context_tokens",
+    read=optional(_TOKENS),
+    default=None,
+    help="How many tokens a model reads and writes at most; `none` for what is known of it, else 128,000.",
+)
+CONTEXT_OF: Setting[int | None] = Setting(
+    name="models.context_tokens_of.<model>",
+    read=_TOKENS,
+    default=None,
+    chosen=check_model_name,
+    help="The same of one model, written `provider:name`, which wins.",
+)
+ROWS: Final[tuple[Setting[Any], ...]] = (MODEL, ON, FALLBACKS, TIMEOUT, PRICES, CONTEXT, CONTEXT_OF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +113,11 @@ def access_of(configuration: Configuration) -> Access:
     """Return how the settings reach the providers."""
     values = configuration.values
     return Access(
-        variables=provider_variables(configuration.variables),
+        variables={
+            name: value
+            for name, value in configuration.variables.items()
+            if _PROVIDER_VARIABLE.fullmatch(name)
+        },
         timeout_seconds=values.of(TIMEOUT),
         prices={name: price for name, price in values.by_choice(PRICES).items() if price},
     )

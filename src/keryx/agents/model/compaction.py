@@ -127,14 +127,21 @@ class Compactor:
             attachments=attachments,
         )
 
-    async def on_request(self, items: Sequence[HistoryItem], *, focus: str | None) -> CompactionResult | str:
-        """Cover all but the last turns because a person asks for it, or return why not."""
+    async def on_request(self, items: Sequence[HistoryItem], *, focus: str | None) -> str:
+        """Cover all but the last turns because a person asks for it; return the notice for the person."""
         pinned = await self._stage.pinned()
         plans = await asyncio.to_thread(plan_by_hand, items, window=self._window, pinned=pinned)
         if not plans:
             return TOO_SHORT
-        results = [each for plan in plans if (each := await self._cover(plan, focus=focus)) is not None]
-        return _total(results) if results else NOT_SMALLER
+        covered = [each for plan in plans if (each := await self._cover(plan, focus=focus)) is not None]
+        if not covered:
+            return NOT_SMALLER
+        notice = COVERED.format(
+            count=sum(each.count for each in covered),
+            before=sum(each.before for each in covered),
+            after=sum(each.after for each in covered),
+        )
+        return notice if all(each.by_model for each in covered) else notice + WITHOUT_MODEL
 
     async def _shorten(self, prompt: ModelPrompt, *, goal: int) -> ModelPrompt | None:
         """Cover messages until the prompt is down to the goal; return None if nothing could be covered."""
@@ -233,23 +240,6 @@ class Compactor:
             size = await asyncio.to_thread(measure_prompt, prompt) if is_long else measure_prompt(prompt)
             self._measured = (prompt, size)
         return self._measured[1]
-
-
-def compaction_notice(result: CompactionResult | str) -> str:
-    """Return the notice for a person who asked for a summary."""
-    if isinstance(result, str):
-        return result
-    text = COVERED.format(count=result.count, before=result.before, after=result.after)
-    return text if result.by_model else text + WITHOUT_MODEL
-
-
-def _total(results: Sequence[CompactionResult]) -> CompactionResult:
-    return CompactionResult(
-        count=sum(each.count for each in results),
-        before=sum(each.before for each in results),
-        after=sum(each.after for each in results),
-        by_model=all(each.by_model for each in results),
-    )
 
 
 def _unread(messages: Sequence[HistoryItem | NewMessage]) -> list[NewMessage]:

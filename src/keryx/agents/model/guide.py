@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, HistoryItem, Stage
-from keryx.agents.model.compaction import Compactor, compaction_notice
+from keryx.agents.model.compaction import Compactor
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
 from keryx.core.conversations.rules.message import (
     Message,
@@ -54,10 +54,9 @@ class Guide:
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer the last message; a call that already has a result is not repeated."""
         if brief.purpose == "compress":
-            result = await Compactor(stage, window=WINDOW_TOKENS, ask_model=None).on_request(
-                brief.messages, focus=brief.focus
-            )
-            return Answer(message=None, notice=compaction_notice(result))
+            compactor = Compactor(stage, window=WINDOW_TOKENS, ask_model=None)
+            notice = await compactor.on_request(brief.messages, focus=brief.focus)
+            return Answer(message=None, notice=notice)
         if brief.purpose in SILENT_PURPOSES:
             return NO_ANSWER
         asked, results = _asked(brief.messages)
@@ -76,7 +75,7 @@ class Guide:
         )
 
     async def close(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing: the guide has no connection."""
 
 
 def _asked(messages: Sequence[HistoryItem]) -> tuple[str, list[ToolResultPart]]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keryx.agents.model.settings import MODEL, ON, ROWS
+from keryx.agents.model.choice import MODEL, ON, ROWS, access_of, model_choice
 from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
 from keryx.config import Answering, Configuration
 
@@ -11,7 +11,6 @@ GUIDE: Final = "the built-in guide (no model is set up)"
 
 def _make(context: AgentContext) -> Answerer:
     from keryx.agents.model.agent import ModelAgent
-    from keryx.agents.model.choice import access_of, model_choice
     from keryx.agents.model.guide import Guide
 
     choice = model_choice(context.configuration.values)

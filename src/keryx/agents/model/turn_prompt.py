@@ -53,7 +53,7 @@ def turn_prompt(brief: Brief, *, media: Mapping[str, bytes]) -> ModelPrompt:
         tools=brief.tools,
         settings=brief.model_settings or ModelSettings(),
         media=media,
-        is_group=brief.context.source.chat_type != "dm",
+        is_group=brief.is_group,
         request=FLUSH if brief.purpose == "flush" else None,
     )
 
@@ -85,7 +85,7 @@ async def read_attachments(
 
 
 def model_use(model: str, prompt: ModelPrompt) -> ModelUse:
-    """Return what a turn records of a model that it asks."""
+    """Return the record of a model that a turn asks."""
     tools = [(each.name, each.description, each.parameters) for each in prompt.tools]
     return ModelUse(
         model=model,

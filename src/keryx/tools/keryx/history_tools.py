@@ -74,8 +74,8 @@ class ReadSession(StoreReader):
     def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:
         """Return a paragraph for each message, the oldest first."""
         wanted = given.text("session")
-        before = given.bounded("before", SEQ_MAX, high=SEQ_MAX)
-        limit = given.bounded("limit", SHOWN, high=SHOWN_MAX)
+        before = given.whole("before", SEQ_MAX, low=1, high=SEQ_MAX)
+        limit = given.whole("limit", SHOWN, low=1, high=SHOWN_MAX)
         found = find_named(tx, wanted, person_id=call.person_id, audience_id=call.audience_id)
         if len(found) != 1:
             raise ToolFailed(_not_one(wanted, found))

@@ -18,7 +18,7 @@ from keryx.core.values.turn_states import StepEffect
 from keryx.errors import NotFound, ToolFailed
 from keryx.store.database import Database, ReadTx
 from keryx.subprocesses.terminal_text import output_text
-from keryx.tools.base_tool import Arguments, BaseTool, Parameter, check_bounds
+from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.tool import ToolCall
 
 LISTED: Final = 20
@@ -115,10 +115,8 @@ class ProcessTool(BaseTool):
 
     async def _log(self, process: Process, given: Arguments) -> str:
         """Return a piece of the output below a heading with its place."""
-        start = given.whole_or_none("offset")
-        if start is not None:
-            check_bounds("offset", start, low=0, high=NUMBER_MAX)
-        lines = given.bounded("lines", LOG_BYTES, high=LOG_BYTES)
+        start = given.whole_or_none("offset", low=0, high=NUMBER_MAX)
+        lines = given.whole("lines", LOG_BYTES, low=1, high=LOG_BYTES)
         output = await self._background.read(process, start=start, bytes_max=LOG_BYTES)
         output = output.first(lines) if start is not None else output.last(lines)
         heading = f"Bytes {output.start} to {output.end} of {output.total}."
@@ -128,7 +126,7 @@ class ProcessTool(BaseTool):
 
     async def _wait(self, call: ToolCall, number: int, given: Arguments) -> str:
         """Return the state of the process when it has ended, or when the time is up."""
-        asked = given.bounded("seconds", WAIT_SECONDS, high=SECONDS_MAX)
+        asked = given.whole("seconds", WAIT_SECONDS, low=1, high=SECONDS_MAX)
         wait = clamp_wait(asked)
         note = f"Waited {wait.seconds:.0f} s at most instead of {asked}. " if wait.clamped else ""
         try:

@@ -21,9 +21,9 @@ from keryx.agents.model.providers.answer_message import answer_message
 from keryx.agents.model.providers.build_request import Framing, provider_messages
 from keryx.agents.model.providers.provider_setup import (
     failure_hint,
+    key_and_address,
     make_model,
     missing_setting,
-    provider_variables,
 )
 from keryx.core.conversations.rules.message import NewMessage
 from keryx.core.turns.rules.tool_offer import ToolOffer
@@ -112,7 +112,7 @@ class ProviderCaller:
 
     def _has_no_key(self, name: str) -> bool:
         """Return whether this is an owner's own server without a key; many of them need none."""
-        variables = provider_variables(name.partition(":")[0], self._access.variables)
+        variables = key_and_address(name.partition(":")[0], self._access.variables)
         return bool(variables["base_url"]) and not variables["api_key"]
 
 

@@ -73,11 +73,6 @@ def concerns_key(error: Exception) -> bool:
     return isinstance(error, wrong.ModelAuthenticationError)
 
 
-def concerns_name(error: Exception) -> bool:
-    """Return whether the provider does not know the model."""
-    return isinstance(error, wrong.ModelNotFoundError)
-
-
 def _status(error: Exception) -> str:
     status = getattr(error, "status_code", None)
     return "no reason given" if status is None else f"HTTP {status}"

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic_ai.exceptions import UserError
+from pydantic_ai.exceptions import ModelNotFoundError, UserError
 from pydantic_ai.models import Model, infer_model, known_model_names
 from pydantic_ai.providers import Provider, infer_provider_class
 
@@ -43,7 +43,7 @@ def make_model(name: str, variables: Mapping[str, str]) -> Model:
         ) from error
     except UserError as error:
         missing = "address" if "_BASE_URL" in error.message else "key"
-        if not provider_variables(provider, variables)[_FIELDS[missing]]:
+        if not key_and_address(provider, variables)[_FIELDS[missing]]:
             raise CallFailed(missing_setting(provider, missing)) from error
         raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
 
@@ -51,7 +51,7 @@ def make_model(name: str, variables: Mapping[str, str]) -> Model:
 def _make_provider(name: str, variables: Mapping[str, str]) -> Provider[Any]:
     kind = infer_provider_class(name)
     takes = inspect.signature(kind.__init__).parameters
-    own = provider_variables(name, variables)
+    own = key_and_address(name, variables)
     given = {field: value for field, value in own.items() if field in takes and value}
     made = kind(**given)
     if "base_url" in given or not (address := own["base_url"]):
@@ -61,7 +61,7 @@ def _make_provider(name: str, variables: Mapping[str, str]) -> Provider[Any]:
     return made
 
 
-def provider_variables(provider: str, variables: Mapping[str, str]) -> Mapping[str, str | None]:
+def key_and_address(provider: str, variables: Mapping[str, str]) -> Mapping[str, str | None]:
     """Return the key and the address of a provider; its package looks for missing ones by itself."""
     family = _family(provider)
     key = variables.get(f"{family}_API_KEY")
@@ -75,7 +75,7 @@ async def failure_hint(name: str, model: Model, error: Exception) -> str:
     provider, _, wanted = name.partition(":")
     if failures.concerns_key(error):
         return _setting_hint(provider, "key")
-    if failures.concerns_name(error):
+    if isinstance(error, ModelNotFoundError):
         return nearest_names(wanted, await _list_models(provider, model))
     return ""
 
