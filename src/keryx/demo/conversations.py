@@ -1,5 +1,6 @@
 """The sample conversations of the demo, as data: a person, her family and her colleagues over three weeks."""
 
+from dataclasses import replace
 from typing import Final
 
 from keryx.clock import DAY, HOUR, MINUTE
@@ -9,24 +10,25 @@ from keryx.demo.script import Fork, SampleCall, SampleConversation, SampleExchan
 SONNET: Final = "anthropic:claude-sonnet-5"
 GPT: Final = "openai:gpt-5"
 
-TELEGRAM: Final = Source(platform="telegram", chat_id="7001", chat_type="dm", user_id="7001", user_name="Ana")
-FAMILY: Final = Source(
-    platform="telegram",
-    chat_id="-100200",
-    chat_type="group",
-    chat_name="Family",
-    user_id="7001",
-    user_name="Ana",
-)
-FAMILY_BEN: Final = Source(
-    platform="telegram",
-    chat_id="-100200",
-    chat_type="group",
-    chat_name="Family",
-    user_id="7002",
-    user_name="Ben",
-)
-BEN: Final = Source(platform="telegram", chat_id="7002", chat_type="dm", user_id="7002", user_name="Ben")
+
+def _direct(platform: str, user_id: str, user_name: str, *, chat_name: str | None = None) -> Source:
+    return Source(
+        platform=platform,
+        chat_id=user_id,
+        chat_type="dm",
+        user_id=user_id,
+        user_name=user_name,
+        chat_name=chat_name,
+    )
+
+
+TELEGRAM: Final = _direct("telegram", "7001", "Ana")
+BEN: Final = _direct("telegram", "7002", "Ben")
+FAMILY: Final = replace(TELEGRAM, chat_id="-100200", chat_type="group", chat_name="Family")
+FAMILY_BEN: Final = replace(FAMILY, user_id=BEN.user_id, user_name=BEN.user_name)
+STRANGER: Final = _direct("telegram", "7099", "Zoe")
+WHATSAPP: Final = _direct("whatsapp", "81900", "美咲")
+EMAIL: Final = _direct("email", "ana@example.org", "Ana", chat_name="Quarterly figures")
 DISCORD: Final = Source(
     platform="discord",
     chat_id="880",
@@ -46,18 +48,6 @@ SLACK: Final = Source(
     user_id="U9",
     user_name="ana",
 )
-WHATSAPP: Final = Source(
-    platform="whatsapp", chat_id="81900", chat_type="dm", user_id="81900", user_name="美咲"
-)
-EMAIL: Final = Source(
-    platform="email",
-    chat_id="ana@example.org",
-    chat_type="dm",
-    user_id="ana@example.org",
-    user_name="Ana",
-    chat_name="Quarterly figures",
-)
-STRANGER: Final = Source(platform="telegram", chat_id="7099", chat_type="dm", user_id="7099", user_name="Zoe")
 OWN: Final = (TELEGRAM, DISCORD, SLACK, EMAIL)
 """The owner's accounts."""
 MEMBERS: Final = (BEN, WHATSAPP)
@@ -267,13 +257,7 @@ DELETING: Final = SampleConversation(
         SampleExchange(
             said="Clean up the old build folders on the server.",
             thinking="Deleting cannot be undone. List first, then ask.",
-            calls=(
-                SampleCall(
-                    name="terminal",
-                    arguments={"command": "rm -r build-2025-*"},
-                    effect="ask",
-                ),
-            ),
+            calls=(SampleCall(name="terminal", arguments={"command": "rm -r build-2025-*"}, effect="ask"),),
             asks="May I run `rm -r build-2025-*` in ~/src/herald? It removes 14 folders (3.1 GB).",
         ),
     ),
@@ -309,40 +293,22 @@ CONVERSATIONS: Final = (
 )
 
 DIARY: Final = (
-    *(
-        "sowed the first radishes",
-        "repotted the basil",
-        "rain all day, nothing done",
-        "found snails on the lettuce",
-    ),
-    *("put up the beans' poles", "first radish leaves", "the hose leaks at the tap", "mended the hose"),
-    *("pricked out tomatoes", "frost warning, covered the beds", "no frost after all", "the peas climb"),
-    *("harvested chives", "sowed carrots", "ladybirds at last", "ate the first radish"),
+    "sowed the first radishes; repotted the basil; rain all day, nothing done; found snails on the lettuce; "
+    "put up the beans' poles; first radish leaves; the hose leaks at the tap; mended the hose; "
+    "pricked out tomatoes; frost warning, covered the beds; no frost after all; the peas climb; "
+    "harvested chives; sowed carrots; ladybirds at last; ate the first radish"
 )
-"""Garden notes, one for each day."""
+"""Garden notes, one for each day, separated by semicolons."""
 DIARY_ANSWER: Final = "Noted for the garden: {}. {}"
-DIARY_REMARKS: Final = (
-    "Good.",
-    "I will ask again in a week.",
-    "That was due.",
-    "Last year it was ten days later.",
-)
+DIARY_REMARKS: Final = "Good.; I will ask again in a week.; That was due.; Last year it was ten days later."
 
 WORDS: Final = (
-    *("house casa", "bread pane", "water acqua", "street strada", "evening sera", "morning mattina"),
-    *("bridge ponte", "river fiume", "church chiesa", "garden giardino", "window finestra", "door porta"),
-    *("table tavolo", "chair sedia", "cup tazza", "spoon cucchiaio", "knife coltello", "fork forchetta"),
-    *("salt sale", "sugar zucchero", "fruit frutta", "apple mela", "orange arancia", "lemon limone"),
-    *("cheese formaggio", "wine vino", "beer birra", "coffee caffè", "milk latte", "egg uovo"),
-    *(
-        "train treno",
-        "station stazione",
-        "ticket biglietto",
-        "luggage bagaglio",
-        "hotel albergo",
-        "key chiave",
-    ),
-    *("red rosso", "green verde", "white bianco", "black nero", "yellow giallo", "blue azzurro"),
-    *("one uno", "two due", "three tre", "four quattro", "five cinque", "six sei"),
+    "house casa, bread pane, water acqua, street strada, evening sera, morning mattina, bridge ponte, river fiume, "
+    "church chiesa, garden giardino, window finestra, door porta, table tavolo, chair sedia, cup tazza, "
+    "spoon cucchiaio, knife coltello, fork forchetta, salt sale, sugar zucchero, fruit frutta, apple mela, "
+    "orange arancia, lemon limone, cheese formaggio, wine vino, beer birra, coffee caffè, milk latte, egg uovo, "
+    "train treno, station stazione, ticket biglietto, luggage bagaglio, hotel albergo, key chiave, red rosso, "
+    "green verde, white bianco, black nero, yellow giallo, blue azzurro, one uno, two due, three tre, four quattro, "
+    "five cinque, six sei"
 )
-"""The vocabulary of the long conversation."""
+"""The vocabulary of the long conversation, separated by commas."""

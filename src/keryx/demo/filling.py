@@ -71,9 +71,7 @@ async def fill_demo(address: str | Path, *, now: Micros) -> None:
         owner = await database.write(lambda tx: enter_store(tx, person_id=None))
         known = await database.read(lambda tx: count(tx, person_id=owner.id))
         if known.sessions:
-            raise InvalidValue(
-                "the demo fills only an empty store, and this one already contains conversations"
-            )
+            raise InvalidValue("the demo fills only an empty store, and this one contains conversations")
         ids = Ids(seed=SEED)
         player = Player(database=database, clock=clock, ids=ids)
         await player.connect(sample.PLATFORMS)
@@ -167,17 +165,18 @@ class _Filling:
 
     def _diary(self) -> list[Event]:
         """Return one diary entry for each of the last days, so that daily usage has content."""
+        entries, remarks = sample.DIARY.split("; "), sample.DIARY_REMARKS.split("; ")
 
         def note(number: int, entry: str) -> Callable[[Micros], Awaitable[object]]:
-            remark = sample.DIARY_REMARKS[number % len(sample.DIARY_REMARKS)]
+            remark = remarks[number % len(remarks)]
             answer = sample.DIARY_ANSWER.format(entry, remark)
             exchange = SampleExchange(said=f"Garden: {entry}.", answer=answer)
             model = sample.SONNET if number % 3 else sample.GPT
             source = Source(platform="local", chat_id="garden", chat_type="dm", chat_name="Garden diary")
             return lambda when: self.player.play(when, source, exchange, model=model)
 
-        first = self.now - len(sample.DIARY) * DAY
-        return [(first + number * DAY, note(number, entry)) for number, entry in enumerate(sample.DIARY)]
+        first = self.now - len(entries) * DAY
+        return [(first + number * DAY, note(number, entry)) for number, entry in enumerate(entries)]
 
     def _schedule(self) -> list[Event]:
         """Return the events of three schedules: one that fires every morning, a paused one, and a future one."""
@@ -220,7 +219,7 @@ class _Filling:
         session_id = await self.player.at(
             when, lambda tx: create_session(tx, ids, source=LOCAL_CLI, person=owner, wishes=wishes)
         )
-        words = [entry.split() for entry in sample.WORDS]
+        words = [entry.split() for entry in sample.WORDS.split(", ")]
         for first in range(0, len(words), WORDS_A_LESSON):
             lesson = words[first : first + WORDS_A_LESSON]
             await self.player.at(when, lambda tx, lesson=lesson: self._lesson(tx, session_id, lesson))  # type: ignore[misc]

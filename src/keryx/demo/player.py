@@ -6,7 +6,7 @@ The player controls the time, which only moves forward. The same script, time an
 import hashlib
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Final, TypeVar
 
@@ -40,7 +40,7 @@ from keryx.core.turns.transactions.record_step import (
     record_result,
     start_call,
 )
-from keryx.demo.script import SampleCall, SampleExchange
+from keryx.demo.script import SampleExchange
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
 from keryx.values import dataclass
@@ -181,7 +181,11 @@ class Player:
         """Record the calls of a turn and their results; a call that needs approval gets no result yet."""
         calls = [(f"call-{begun.turn_id}-{number}", call) for number, call in enumerate(exchange.calls, 1)]
         thought = () if exchange.thinking is None else (ThinkingPart(text=exchange.thinking),)
-        message = _message((*thought, *(_call_part(call_id, call) for call_id, call in calls)), exchange.said)
+        parts = [
+            ToolCallPart(call_id=call_id, name=call.name, arguments=dict(call.arguments), effect=call.effect)
+            for call_id, call in calls
+        ]
+        message = _message((*thought, *parts), exchange.said)
         record_calls(tx, begun.held, message=message, ids=self.ids)
         for call_id, call in calls:
             if call.effect == "ask":
@@ -194,21 +198,16 @@ class Player:
         connector = self.connectors[platform]
         while claimed := claim_deliveries(tx, connector):
             for delivery in claimed:
-                outcome = (
-                    Sent(message_id=f"m{delivery.id}")
-                    if undelivered is None
-                    else Rejected(reason=undelivered, permanent=True, dead_address=True)
-                )
+                outcome: Sent | Rejected = Sent(message_id=f"m{delivery.id}")
+                if undelivered is not None:
+                    outcome = Rejected(reason=undelivered, permanent=True, dead_address=True)
                 record_delivery(tx, connector, delivery.id, outcome, deduplicates=False)
-
-
-def _call_part(call_id: str, call: SampleCall) -> ToolCallPart:
-    return ToolCallPart(call_id=call_id, name=call.name, arguments=dict(call.arguments), effect=call.effect)
 
 
 def _message(parts: tuple[Part, ...], asked: str) -> NewMessage:
     """Return a model's message with plausible usage."""
-    written = sum(map(len, _texts(parts))) // 4 + 3
+    texts = (part.text if isinstance(part, TextPart | ThinkingPart) else str(part) for part in parts)
+    written = sum(map(len, texts)) // 4 + 3
     read = CONTEXT_TOKENS + len(asked) // 4
     return NewMessage(
         role="assistant",
@@ -219,11 +218,6 @@ def _message(parts: tuple[Part, ...], asked: str) -> NewMessage:
         cost_micros=read * INPUT_MICROS + written * OUTPUT_MICROS,
         finish_reason="stop",
     )
-
-
-def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
-    for part in parts:
-        yield part.text if isinstance(part, TextPart | ThinkingPart) else str(part)
 
 
 def _picture(now: Micros) -> Blob:

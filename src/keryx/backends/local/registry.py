@@ -94,16 +94,14 @@ class Registry:
         output = await asyncio.to_thread(folder.read, start=None, bytes_max=TAIL_BYTES)
         ended = sight.ended
         end = partial(
-            record_end, process_id=process.id, tail=output_text(output.data, has_pty=bool(process.has_pty))
+            record_end,
+            process_id=process.id,
+            end="lost" if ended is None else "killed" if ended.was_killed else "exited",
+            exit_code=None if ended is None or ended.was_killed else ended.exit_code,
+            output_bytes=output.total if ended is None else ended.output_bytes,
+            tail=output_text(output.data, has_pty=bool(process.has_pty)),
         )
-        if ended is None:
-            await self._database.write(lambda tx: end(tx, end="lost", output_bytes=output.total))
-        elif ended.was_killed:
-            await self._database.write(lambda tx: end(tx, end="killed", output_bytes=ended.output_bytes))
-        else:
-            await self._database.write(
-                lambda tx: end(tx, end="exited", exit_code=ended.exit_code, output_bytes=ended.output_bytes)
-            )
+        await self._database.write(end)
 
     async def read(self, process: Process, *, start: int | None, bytes_max: int) -> Output:
         """Return the output from ``start`` on, or its end, with at most so many bytes."""

@@ -10,8 +10,7 @@ from keryx.tools.workspace import Workspaces
 
 def file_tools(workspaces: Workspaces) -> Sequence[Tool]:
     """Return the tools that work on files. A new file tool is a class in this folder and an entry here."""
-    from keryx.tools.files.change_files import EditFile, WriteFile
-    from keryx.tools.files.read_file import ReadFile
+    from keryx.tools.files.file_tools import EditFile, ReadFile, WriteFile
     from keryx.tools.files.search_tools import FindInFiles, ListFiles
 
     kinds = (ReadFile, WriteFile, EditFile, ListFiles, FindInFiles)

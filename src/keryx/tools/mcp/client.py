@@ -74,7 +74,7 @@ async def connected(
             client = httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout)
             http = await stack.enter_async_context(client)
             transport = streamable_http_client(server.url, http_client=http)
-        opened = Client(_Watched(transport, gone), message_handler=handle, cache=None)
+        opened = Client(_watched(transport, gone), message_handler=handle, cache=None)
         yield McpConnection(await stack.enter_async_context(opened), gone, server)
 
 
@@ -124,19 +124,11 @@ class McpConnection:
         return content
 
 
-class _Watched:
-    """A transport that notices the end of the other side, even while no call is made."""
-
-    def __init__(self, transport: Any, gone: asyncio.Event) -> None:
-        self._transport = transport
-        self._gone = gone
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._transport.__aenter__()
-        return _ReadStream(read, self._gone), write
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._transport.__aexit__(*error)
+@asynccontextmanager
+async def _watched(transport: Any, gone: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
+    """Open a transport that notices the end of the other side, even while no call is made."""
+    async with transport as (read, write):
+        yield _ReadStream(read, gone), write
 
 
 class _ReadStream:

@@ -1,9 +1,16 @@
-"""One tool of an MCP server, offered as ``server__tool``. The server gives its schema."""
+"""One tool of an MCP server, offered as ``server__tool``. The server gives its schema.
+
+The tools that a server listed last are stored in a file, so that they are offered before the server is up.
+"""
 
 import hashlib
 import json
+import logging
+import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from keryx.core.turns.rules.tool_offer import ToolOffer
@@ -19,6 +26,7 @@ NAME_MAX: Final = 64
 DESCRIPTION_MAX: Final = 4_000
 ARGUMENTS_SHOWN_MAX: Final = 300
 
+_log = logging.getLogger("keryx.tools.mcp.servers")
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 CallServer: TypeAlias = Callable[[str, ToolCall, StepEffect], Awaitable[JsonValue]]
@@ -79,3 +87,32 @@ def effect_of(settings: McpServerSettings, tool: ListedTool) -> StepEffect:
     """Return the effect that the owner set; else a person is asked, unless the tool only reads."""
     # A call that may be repeated is not for that reason allowed: deleting twice is no worse than deleting once.
     return settings.effects.get(tool.name) or ("pure" if tool.only_reads else "ask")
+
+
+def read_tools(path: Path, settings: McpServerSettings) -> list[ListedTool] | None:
+    """Return the tools that the server listed last, or None if they are not known."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["server"] != _identity(settings):
+            return None
+        return [ListedTool(**each) for each in stored["tools"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_tools(path: Path, settings: McpServerSettings, tools: Sequence[ListedTool]) -> None:
+    """Store the tools of the server. If that fails, the tools are used all the same."""
+    stored = {"server": _identity(settings), "tools": [asdict(each) for each in tools]}
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(stored), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        _log.warning("the tools of the MCP server %s cannot be stored: %s", settings.name, error.strerror)
+
+
+def _identity(settings: McpServerSettings) -> str:
+    """Return a hash that differs for another server of the same name, whose tools are not used."""
+    address = json.dumps([settings.command, settings.url])
+    return hashlib.sha256(address.encode()).hexdigest()
