@@ -40,7 +40,7 @@ PLANTED_IMPORTS = {
     "integrations: the library": ("integrations", "integrations/planted.py", "import keryx.library.client"),
     "integrations: a rule": (
         "integrations",
-        "integrations/openai_items.py",
+        "integrations/openai_agents.py",
         "from keryx.core.conversations.rules.message import Message",
     ),
     "values": ("values", "core/values/planted.py", "import keryx.core.people.rules.person"),

@@ -13,14 +13,6 @@ from keryx.tools.tool import Tool
 from keryx.values import dataclass
 
 
-async def _nothing() -> None:
-    """Load nothing."""
-
-
-def _none(_: Configuration) -> None:
-    """Return None: every setting has an effect."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentContext:
     """The arguments for making an agent."""
@@ -39,7 +31,7 @@ class Answerer:
     """The name that people see."""
     tools: Sequence[Tool] | None = None
     """The agent's own tools, which replace those of the tool plug-ins; None for the latter."""
-    warm_up: Callable[[], Awaitable[None]] = _nothing
+    warm_up: Callable[[], Awaitable[None]] | None = None
     """Loads what the first turn will need."""
 
 
@@ -48,5 +40,5 @@ class AgentPlugin(Plugin):
     """One agent that can be set up to answer."""
 
     make: Callable[[AgentContext], Answerer]
-    unused: Callable[[Configuration], str | None] = _none
+    unused: Callable[[Configuration], str | None] = lambda _: None
     """Says which of its settings have no effect while another agent answers."""

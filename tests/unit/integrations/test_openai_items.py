@@ -16,7 +16,7 @@ from keryx.core.conversations.rules.message import (
     search_text,
 )
 from keryx.errors import InvalidValue
-from keryx.integrations.openai_items import to_items, to_message
+from keryx.integrations.openai_agents import to_items, to_message
 
 OUTPUT = {
     "id": "msg_1",

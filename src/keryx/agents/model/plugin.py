@@ -22,9 +22,9 @@ def _make(context: AgentContext) -> Answerer:
         read_media=context.read_media,
     )
     who = Answering(default=choice.model or GUIDE, by_platform=choice.by_platform)
-    if choice.model or choice.by_platform:
-        return Answerer(agent=agent, who=who, warm_up=agent.warm_up)
-    return Answerer(agent=agent, who=who)
+    return Answerer(
+        agent=agent, who=who, warm_up=agent.warm_up if choice.model or choice.by_platform else None
+    )
 
 
 def _unused(configuration: Configuration) -> str | None:

@@ -219,13 +219,15 @@ class Registry:
             ) from None
 
     async def _here(self, process: Process) -> Folder:
-        """Return the folder of a process, or raise ``ToolFailed`` with its place."""
+        """Return the folder of a process, or raise ``ToolFailed`` with the place of the process."""
         folder = self.find(process)
         if folder is not None and await asyncio.to_thread(folder.path.is_dir):
             return folder
         if process.state != "running":
             raise ToolFailed("Its output is gone: it is kept for half an hour after the end, where it ran.")
-        raise ToolFailed(f"It runs {where(process)}; only there it can be reached.")
+        machine = "an unknown machine" if process.host is None else f"the machine {process.host}"
+        other = " with another data folder" if process.host == socket.gethostname() else ""
+        raise ToolFailed(f"It runs on {machine}{other}; only there it can be reached.")
 
     async def _ask(self, process: Process, request: bytes) -> None:
         folder = await self._here(process)
@@ -237,11 +239,3 @@ class Registry:
             raise ToolFailed(SILENT) from None
         if answer != protocol.DONE:
             raise ToolFailed(ANSWERS[answer])
-
-
-def where(process: Process) -> str:
-    """Return the place of a process whose folder is not here."""
-    if process.host is None:
-        return "on an unknown machine"
-    other = " with another data folder" if process.host == socket.gethostname() else ""
-    return f"on the machine {process.host}{other}"

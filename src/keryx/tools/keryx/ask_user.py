@@ -53,11 +53,8 @@ class AskUser(BaseTool):
         """Return the person's answer; a number stands for the choice with that number."""
         if call.answer is None:
             return ONLY_YES
-        choices = _choices(given)
-        number = call.answer.strip().rstrip(".)")
-        if number.isascii() and number.isdigit() and len(number) <= len(str(CHOICES_MAX)):
-            return choices[int(number) - 1] if 1 <= int(number) <= len(choices) else call.answer
-        return call.answer
+        numbered = {str(number): choice for number, choice in enumerate(_choices(given), 1)}
+        return numbered.get(call.answer.strip().rstrip(".)").lstrip("0"), call.answer)
 
 
 def _choices(given: Arguments) -> list[str]:

@@ -6,15 +6,28 @@
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from keryx.config import Configuration
-from keryx.config.readers import checked, command_line, one_of, optional, pairs, pairs_of, web_address, whole
-from keryx.config.setting import Setting, Values
+from keryx.config.readers import (
+    Reader,
+    checked,
+    command_line,
+    one_of,
+    optional,
+    pairs,
+    pairs_of,
+    web_address,
+    whole,
+)
+from keryx.config.setting import Setting
+from keryx.config.values import Values
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
+
+T = TypeVar("T")
 
 _REFERENCE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SERVER_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,23}")
@@ -47,65 +60,55 @@ def server_name(chosen: str) -> str:
     return chosen
 
 
-COMMAND: Setting[tuple[str, ...]] = Setting(
-    name="mcp.servers.<name>.command",
-    read=command_line,
-    default=(),
-    place="own",
-    is_path=True,
-    check_choice=server_name,
-    help="The command line of an MCP server that Keryx starts.",
+def _setting(
+    field: str,
+    read: Reader[T],
+    default: T,
+    description: str,
+    *,
+    is_path: bool = False,
+    holds_pairs: bool = False,
+) -> Setting[T]:
+    return Setting(
+        name=f"mcp.servers.<name>.{field}",
+        read=read,
+        default=default,
+        place="own",
+        chosen=server_name,
+        is_path=is_path,
+        holds_pairs=holds_pairs,
+        help=description,
+    )
+
+
+COMMAND: Setting[tuple[str, ...]] = _setting(
+    "command", command_line, (), "The command line of an MCP server that Keryx starts.", is_path=True
 )
-ENV: Setting[tuple[str, ...]] = Setting(
-    name="mcp.servers.<name>.env",
-    read=pairs,
-    default=(),
-    place="own",
-    check_choice=server_name,
+ENV: Setting[tuple[str, ...]] = _setting(
+    "env",
+    pairs,
+    (),
+    "Variables it is given; `$NAME` takes a value from the environment or the `.env`.",
     holds_pairs=True,
-    help="Variables it is given; `$NAME` takes a value from the environment or the `.env`.",
 )
-URL: Setting[str | None] = Setting(
-    name="mcp.servers.<name>.url",
-    read=optional(web_address),
-    default=None,
-    place="own",
-    check_choice=server_name,
-    help="The address of an MCP server that runs elsewhere (streamable HTTP).",
+URL: Setting[str | None] = _setting(
+    "url", optional(web_address), None, "The address of an MCP server that runs elsewhere (streamable HTTP)."
 )
-HEADERS: Setting[tuple[str, ...]] = Setting(
-    name="mcp.servers.<name>.headers",
-    read=pairs,
-    default=(),
-    place="own",
-    check_choice=server_name,
+HEADERS: Setting[tuple[str, ...]] = _setting(
+    "headers", pairs, (), "Headers it is sent; `$NAME` in them is taken as above.", holds_pairs=True
+)
+TOOLSET: Setting[str | None] = _setting(
+    "toolset", optional(checked(check_toolset)), None, "The set its tools belong to; else `mcp-<name>`."
+)
+EFFECTS: Setting[tuple[str, ...]] = _setting(
+    "effects",
+    pairs_of(_EFFECT),
+    (),
+    "What its tools do, by name: `pure`, `idempotent`, `once` or `ask`.",
     holds_pairs=True,
-    help="Headers it is sent; `$NAME` in them is taken as above.",
 )
-TOOLSET: Setting[str | None] = Setting(
-    name="mcp.servers.<name>.toolset",
-    read=optional(checked(check_toolset)),
-    default=None,
-    place="own",
-    check_choice=server_name,
-    help="The set its tools belong to; else `mcp-<name>`.",
-)
-EFFECTS: Setting[tuple[str, ...]] = Setting(
-    name="mcp.servers.<name>.effects",
-    read=pairs_of(_EFFECT),
-    default=(),
-    place="own",
-    check_choice=server_name,
-    holds_pairs=True,
-    help="What its tools do, by name: `pure`, `idempotent`, `once` or `ask`.",
-)
-TIMEOUT: Setting[int | None] = Setting(
-    name="mcp.servers.<name>.timeout_seconds",
-    read=whole(1, 3_600),
-    default=None,
-    place="own",
-    chosen=server_name,
-    help=f"How long a call of it may take; else {CALL_SECONDS}.",
+TIMEOUT: Setting[int | None] = _setting(
+    "timeout_seconds", whole(1, 3_600), None, f"How long a call of it may take; else {CALL_SECONDS}."
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EFFECTS, TIMEOUT)
 
