@@ -83,8 +83,6 @@ async def fill_demo(address: str | Path, *, now: Micros) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Filling:
-    """The work of filling one store."""
-
     player: Player
     owner: Person
     now: Micros
@@ -260,5 +258,4 @@ class _Filling:
         await self.player.at(when + MINUTE, end)
 
     async def _knock(self, when: Micros) -> None:
-        """Let a stranger request access."""
         await self.player.at(when, lambda tx: offer_pairing(tx, sample.STRANGER, self.player.ids))

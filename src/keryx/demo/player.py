@@ -59,6 +59,8 @@ CONTEXT_TOKENS: Final = 900
 INPUT_MICROS: Final = 3
 OUTPUT_MICROS: Final = 15
 PICTURE_SIDES: Final = (120, 80)
+SKY: Final = (145, 185, 230)
+GROUND: Final = (220, 175, 140)
 
 
 @dataclass(slots=True)
@@ -221,12 +223,9 @@ def _message(parts: tuple[Part, ...], asked: str) -> NewMessage:
 
 
 def _picture(now: Micros) -> Blob:
-    """Return a small picture of a courtyard at noon, as PNG."""
+    """Return a small picture of a courtyard and the sky, as PNG."""
     width, height = PICTURE_SIDES
-    rows = b"".join(
-        b"\0" + bytes(value for x in range(width) for value in _colour(x / width, y / height))
-        for y in range(height)
-    )
+    rows = b"".join((b"\0" + bytes(colour) * width) * (height // 2) for colour in (SKY, GROUND))
     data = b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in (
@@ -237,10 +236,3 @@ def _picture(now: Micros) -> Blob:
     )
     digest = hashlib.sha256(data).hexdigest()
     return Blob(hash=digest, media_type="image/png", size_bytes=len(data), data=data, created_at=now)
-
-
-def _colour(x: float, y: float) -> tuple[int, int, int]:
-    if y < 1 / 2:
-        return 120 + round(100 * y), 170 + round(60 * y), 230
-    tree = (x * 6) % 1 < 1 / 4 and y < 3 / 4
-    return (70, 120, 50) if tree else (220, 190 - round(60 * (y - 1 / 2)), 140)

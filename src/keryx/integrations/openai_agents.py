@@ -196,13 +196,10 @@ def _kept(**what: Item) -> ThinkingPart:
 
 
 def _read_kept(part: Part) -> dict[str, Item] | None:
-    if (
-        not isinstance(part, ThinkingPart)
-        or part.signature is None
-        or not part.signature.startswith(f'{{"{_KEPT}":')
-    ):
+    signature = part.signature if isinstance(part, ThinkingPart) else None
+    if signature is None or not signature.startswith(f'{{"{_KEPT}":'):
         return None
-    kept: dict[str, Item] = loads(part.signature)[_KEPT]
+    kept: dict[str, Item] = loads(signature)[_KEPT]
     return kept
 
 

@@ -135,7 +135,7 @@ async def test_a_program_that_never_heard_of_it_is_told_all_of_it(tmp_path: Path
     told = room.noted("prompt")[0]
     assert "[summary of earlier messages] Greetings." in told
     assert "[called look: {'at': 1}]" in told
-    assert told.endswith("# What is said now\n\nand?")
+    assert told.endswith("# The new messages\n\nand?")
 
 
 async def test_a_turn_that_was_cut_off_after_a_step_is_told_to_go_on(tmp_path: Path) -> None:

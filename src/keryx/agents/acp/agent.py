@@ -30,7 +30,6 @@ from keryx.agents.acp.history import (
     new_messages,
     prompt_text,
     split_at_answer,
-    with_history,
 )
 from keryx.agents.acp.sessions import ProgramSession, ProgramSessions
 from keryx.agents.acp.turn import AcpTurn, arguments_of
@@ -144,8 +143,7 @@ class AcpAgent:
             return session, None
         session.allowed = permission.key if permission is not None and permission.is_given else None
         # The text of a prompt that was lost is sent again.
-        text = prompt_text(news or new_messages(since, known_seq=0), permission, is_group=brief.is_group)
-        return session, with_history(brief, past, text)
+        return session, prompt_text(brief, news or new_messages(since, known_seq=0), permission, past)
 
     async def _continue_prompt(
         self, session: ProgramSession, permission: PermissionAnswer | None, *, is_alone: bool
@@ -161,7 +159,6 @@ class AcpAgent:
         return False
 
     async def _ask(self, session: ProgramSession, brief: Brief, text: str) -> None:
-        """Send a prompt to the program."""
         context = context_block(brief.context)
         if context != session.context:
             text, session.context = f"{context}\n{text}", context

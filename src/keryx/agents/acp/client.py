@@ -209,7 +209,7 @@ class _Client:
         self._connection = connection
 
     def on_connect(self, conn: Any) -> None:
-        """Nothing is to be done."""
+        pass
 
     async def session_update(self, session_id: str, update: Any, **_more: Any) -> None:
         """Pass an update on. The code before the first await runs in the order of the updates."""

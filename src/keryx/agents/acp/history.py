@@ -17,8 +17,8 @@ from keryx.values import dataclass
 
 BY: Final = "acp"
 HISTORY: Final = (
-    "# The conversation so far\n\nIt was kept elsewhere; what stands in brackets are tools that were used.\n\n"
-    "{history}\n\n# What is said now\n\n{text}"
+    "# The conversation so far\n\nAnother program kept it; the brackets name tools that were used.\n\n"
+    "{history}\n\n# The new messages\n\n{text}"
 )
 ALLOWED: Final = "You asked whether you may do this: {title}. You may. Go on with it now."
 REFUSED: Final = "You asked whether you may do this: {title}. You may not. Go on without it."
@@ -116,12 +116,18 @@ def new_messages(since: Sequence[HistoryItem], *, known_seq: int) -> list[Messag
     return [message for message in asked if message.seq > known_seq]
 
 
-def prompt_text(news: Sequence[Message], permission: PermissionAnswer | None, *, is_group: bool) -> str:
-    """Return the text of a prompt: the new messages of people, and their answer to a permission."""
-    said = [spoken(message, is_group=is_group) for message in news]
+def prompt_text(
+    brief: Brief, news: Sequence[Message], permission: PermissionAnswer | None, past: Sequence[HistoryItem]
+) -> str:
+    """Return the text of a prompt: the new messages of people, and their answer to a permission.
+
+    A new session of the program also gets the conversation before them, the ``past``.
+    """
+    said = [spoken(message, is_group=brief.is_group) for message in news]
     if permission is not None:
         said.insert(0, (ALLOWED if permission.is_given else REFUSED).format(title=permission.title))
-    return "\n\n".join(said) or GO_ON
+    text = "\n\n".join(said) or GO_ON
+    return HISTORY.format(history=history_text(past, is_group=brief.is_group), text=text) if past else text
 
 
 def split_at_answer(messages: Sequence[HistoryItem]) -> tuple[Sequence[HistoryItem], Sequence[HistoryItem]]:
@@ -131,10 +137,3 @@ def split_at_answer(messages: Sequence[HistoryItem]) -> tuple[Sequence[HistoryIt
         if not isinstance(message, Message) or message.role == "assistant":
             return messages[:index], messages[index:]
     return (), messages
-
-
-def with_history(brief: Brief, past: Sequence[HistoryItem], text: str) -> str:
-    """Return ``text`` with the conversation before it, for a new session of the program."""
-    if not past:
-        return text
-    return HISTORY.format(history=history_text(past, is_group=brief.is_group), text=text)

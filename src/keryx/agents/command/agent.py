@@ -152,7 +152,6 @@ class _Patience:
         self._seconds = seconds
 
     def renew(self) -> None:
-        """Begin the time limit again."""
         self._deadline.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def over(self, written: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -193,7 +192,6 @@ class _Step:
         return bool(self.calls)
 
     def message(self) -> NewMessage:
-        """Return the text and calls as a message."""
         thought, text = ("".join(self._said[kind]) for kind in ("thinking", "text"))
         parts: list[Part] = []
         if thought:

@@ -1,4 +1,4 @@
-"""``search_history`` and ``read_session``: find messages of any conversation, and read a conversation by windows.
+"""``search_history``, ``read_session`` and ``read_result``: find and read earlier messages, and read long results.
 
 In a chat that other people read, only conversations with these people are found.
 """
@@ -8,6 +8,9 @@ from typing import Final
 
 from keryx.core.conversations.rules.message import Message, TextPart, ToolCallPart, preview_of
 from keryx.core.conversations.views.find_session import FoundSession, find_named, read_window
+from keryx.core.media.rules import WINDOW_MAX
+from keryx.core.media.views import read_result
+from keryx.core.people.rules.toolset import RESULTS
 from keryx.core.search.views.search import search
 from keryx.core.values.graphemes import cut
 from keryx.core.values.time_zone import datetime_of, zone_of
@@ -17,6 +20,7 @@ from keryx.tools.base_tool import Arguments, Parameter
 from keryx.tools.keryx.store_reader import LISTED, StoreReader, session_name
 from keryx.tools.tool import ToolCall
 
+OFFSET_MAX: Final = 10**12
 SHOWN: Final = 20
 SHOWN_MAX: Final = 50
 SEQ_MAX: Final = 2**53
@@ -88,6 +92,38 @@ class ReadSession(StoreReader):
         if window.has_earlier:
             lines.append(f"There is more before it: read with before={window.messages[0].seq}.")
         return "\n".join(lines)
+
+
+class ReadResult(StoreReader):
+    """Shows a window of a long result of the conversation."""
+
+    name = "read_result"
+    description = "Read on in a result of this conversation that was too long to be shown whole."
+    toolset = RESULTS
+    parameters = {  # noqa: RUF012 - never changed
+        "result": Parameter(help="Its name, as given where it was cut", required=True),
+        "offset": Parameter(
+            kind="integer", help="The first character to read; else 0", low=0, high=OFFSET_MAX
+        ),
+        "limit": Parameter(
+            kind="integer", help=f"How many characters; {WINDOW_MAX} where not said", low=1, high=WINDOW_MAX
+        ),
+    }
+
+    def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:
+        """Return a window of the result below a heading with its place."""
+        name = given.text("result").strip().lower()
+        whole = read_result(tx, call.session_id, name)
+        if whole is None:
+            raise ToolFailed(
+                "This conversation has no such result; give the name as written where it was cut."
+            )
+        first = given.whole("offset", 0)
+        end = min(first + given.whole("limit", WINDOW_MAX), len(whole))
+        if first >= len(whole):
+            raise ToolFailed(f"The result has {len(whole)} characters; give a smaller offset.")
+        more = "" if end == len(whole) else f" Read on with offset {end}."
+        return f"Characters {first} to {end} of {len(whole)}.{more}\n{whole[first:end]}"
 
 
 def _not_one(wanted: str, found: list[FoundSession]) -> str:

@@ -27,10 +27,9 @@ def keryx_tools(
     """
     from keryx.tools.keryx.ask_user import AskUser
     from keryx.tools.keryx.delegate import Delegate
-    from keryx.tools.keryx.history_tools import ReadSession, SearchHistory
+    from keryx.tools.keryx.history_tools import ReadResult, ReadSession, SearchHistory
     from keryx.tools.keryx.list_tools import ListPlatforms, ListProcesses, ListSchedules, ListSessions
     from keryx.tools.keryx.memory_tools import Recall, Remember
-    from keryx.tools.keryx.read_result import ReadResult
     from keryx.tools.keryx.schedule_tools import PreviewSchedule, ScheduleTool
     from keryx.tools.keryx.send_tools import SendMessage, SendToOthers
 

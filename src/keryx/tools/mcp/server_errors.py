@@ -45,7 +45,6 @@ def last_line(path: Path, *, since: int) -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first error of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

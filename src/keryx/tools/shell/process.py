@@ -80,7 +80,6 @@ class ProcessTool(BaseTool):
                 return await self._act(call, process, given)
 
     async def _settled(self, call: ToolCall, number: int) -> Process:
-        """Return the process in its present state."""
         process = await self._find(call, number)
         if process.state == "running":
             await self._background.settle(process)

@@ -75,8 +75,6 @@ def provider_messages(
 
 @dataclass(slots=True)
 class _RequestBuilder:
-    """Builds the messages of one request."""
-
     framing: Framing
     media: Mapping[str, bytes]
     sent: list[wire.ModelMessage] = field(default_factory=list)
@@ -87,10 +85,8 @@ class _RequestBuilder:
         )
         for number, each in enumerate(messages):
             if isinstance(each, Cover):
-                summary = (
-                    f"Summary of messages {each.first_seq} to {each.last_seq}, which are left out here:\n"
-                )
-                self._tell(wire.UserPromptPart(clean_text(summary + each.summary), timestamp=NO_TIME))
+                heading = f"Summary of messages {each.first_seq} to {each.last_seq}, which are left out here:"
+                self._tell(keryx_part(f"{heading}\n{each.summary}"))
             elif each.role == "assistant":
                 self._answer(each.parts, paired.pairs[number])
             elif each.role != "tool":
@@ -176,17 +172,11 @@ class _RequestBuilder:
         if message.role == "system":
             content.insert(0, "Keryx reports:")
         elif self.framing.is_group and message.author:
-            content = [
-                clean_text(author_prefixed(message.author, text_of(message.parts))),
-                *_without_text(content),
-            ]
+            attachments = [piece for piece in content if not isinstance(piece, str)]
+            content = [clean_text(author_prefixed(message.author, text_of(message.parts))), *attachments]
         if len(content) == 1 and isinstance(content[0], str):
             return wire.UserPromptPart(content[0], timestamp=NO_TIME)
         return wire.UserPromptPart(content or [UNREADABLE], timestamp=NO_TIME)
-
-
-def _without_text(content: Sequence[wire.UserContent]) -> list[wire.UserContent]:
-    return [piece for piece in content if not isinstance(piece, str)]
 
 
 def _plain_id(call_id: str) -> str:

@@ -110,5 +110,4 @@ async def _list_models(provider: str, model: Model) -> list[str]:
 
 
 def _id(listed: Any) -> str:
-    """Return the name of a model in a provider's list."""
     return str(getattr(listed, "id", None) or listed.name).removeprefix("models/")

@@ -39,7 +39,6 @@ class OutputFiles:
             self._file = -1
 
     def _begin(self) -> None:
-        """Begin a new file at the present position."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
