@@ -187,7 +187,9 @@ async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
     ):
         platform.say("Build it.")
         await until(lambda: len(platform.shown) == 1 and not gateway.turns_running)
-        assert "May I run this command in the background, and type at it" in platform.said_to("1")[0]
+        assert (
+            "May I run this command in the background, with input from the agent" in platform.said_to("1")[0]
+        )
         platform.say("/approve")
         await until(lambda: any("Process 1 runs in the background" in each for each in platform.said_to("1")))
         (tmp_path / "go").touch()
@@ -290,10 +292,10 @@ async def test_over_the_cap_it_is_told_from_where_on_output_is_kept(place: Place
     await place.ends(number)
     log = await place.do("log", number, offset=0, lines=1)
     assert log.startswith(
-        "Bytes 200000 to 200004 of 288897. What was written before byte 200000 is no longer kept."
+        "Bytes 200000 to 200004 of 288897. The output before byte 200000 is no longer kept."
     )
     assert (await place.do("log", number, offset=288_895)).endswith(
-        "of 288897. What was written before byte 200000 is no longer kept.\n\n"
+        "of 288897. The output before byte 200000 is no longer kept.\n\n"
     )
     assert (await place.row(number)).output_bytes == 288_897
 

@@ -33,6 +33,13 @@ class Workspace:
             raise ToolFailed(f"{path[:200]!r} is one of Keryx's own files; no tool reads or changes them.")
         return found
 
+    def folder(self, path: str) -> Path:
+        """Return the resolved path of a folder in the workspace, or raise ``ToolFailed``; reads the disk."""
+        found = self.inside(path)
+        if not found.is_dir():
+            raise ToolFailed(f"There is no folder {path!r} in the workspace.")
+        return found
+
     def shown(self, path: Path) -> str:
         """Return a path relative to the workspace."""
         return str(path.relative_to(self.root))

@@ -340,7 +340,7 @@ async def test_a_schedule_that_cannot_be_is_refused_in_words(desk: Desk) -> None
     assert await desk.refused("schedule", action="pause", number=9) == "There is no schedule 9 of yours."
     assert "a whole number" in await desk.refused("schedule", action="pause", number="one")
     await desk.in_group()
-    assert "others read this chat" in await desk.refused("schedule", action="remove", number=1)
+    assert "other people read this chat" in await desk.refused("schedule", action="remove", number=1)
     assert " (here) runs at:" in await desk.ask("schedule", action="add", rule="@daily", task="here")
 
 
@@ -411,7 +411,7 @@ async def test_the_owner_s_files_are_kept_and_what_cannot_be_sent_is_told(desk: 
     long = replace(desk.use, arguments={"text": "x" * 3_000, "route": "telegram:ana"})
     with pytest.raises(ToolFailed, match="must be short"):
         asking.question(long)
-    with pytest.raises(ToolFailed, match="others read this chat"):
+    with pytest.raises(ToolFailed, match="other people read this chat"):
         asking.question(replace(desk.use, audience_id=1))
     assert "No folder for files" in await desk.refused("send_to_others", text="x", route="local")
     desk.use = replace(desk.use, audience_id=1)

@@ -432,7 +432,7 @@ async def test_before_a_reset_it_keeps_notes_in_silence() -> None:
     assert (answer.message, answer.silent, len(stage.steps), stage.said) == (None, True, 1, [])
     assert answer.unsaid is not None
     assert text_of(answer.unsaid.parts) == "Done."
-    assert "will soon start over" in str(requests[0].messages)
+    assert "will soon be reset" in str(requests[0].messages)
 
 
 async def test_where_there_is_nothing_to_keep_no_model_is_asked() -> None:

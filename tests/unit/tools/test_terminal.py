@@ -132,7 +132,7 @@ async def test_when_its_time_is_up_a_command_is_ended_with_its_children(
 
 async def test_what_a_command_leaves_behind_ends_with_it(terminal: Terminal, root: Path) -> None:
     told = await called(terminal, command="sleep 600 & echo $! > pids")
-    assert told == "Exit code 0. What it left running was ended. It wrote nothing."
+    assert told == "Exit code 0. Processes that it left running were ended. It wrote nothing."
     assert await are_gone(await pids(root / "pids", count=1))
 
 
@@ -212,7 +212,9 @@ async def test_a_command_in_the_background_is_started_with_what_it_needs(
 ) -> None:
     (root / "sub").mkdir()
     told = await called(terminal, command="make all", background=True, workdir="sub")
-    assert told.startswith("Process 7 runs in the background. You are told when it ends. The tool process")
+    assert told.startswith(
+        "Process 7 runs in the background. You get a notice when it ends. The tool process"
+    )
     [(job, session_id, person_id)] = jobs.started
     assert (job.command, job.folder, job.has_pty) == ("make all", root / "sub", False)
     assert job.notice == NoticePolicy()
@@ -227,17 +229,17 @@ async def test_a_command_in_the_background_is_started_with_what_it_needs(
     assert (session_id, person_id) == (use_of().session_id, 1)
     wishes: dict[str, JsonValue] = {"watch": "ready", "every_minutes": 5, "quiet": True, "pty": True}
     told = await called(terminal, command="make", background=True, **wishes)
-    assert "You are told when it first writes 'ready', and every 5 minutes." in told
+    assert "You get a notice when it first writes 'ready', and every 5 minutes." in told
     job, *_ = jobs.started[-1]
     assert job.notice == NoticePolicy(on_exit=False, patterns=("ready",), every_minutes=5)
     assert (job.has_pty, job.environment["TERM"]) == (True, "xterm-256color")
-    assert "You are told" not in await called(terminal, command="make", background=True, quiet=True)
+    assert "You get a notice" not in await called(terminal, command="make", background=True, quiet=True)
 
 
 def test_what_can_be_typed_at_is_asked_about_each_time(terminal: Terminal, root: Path) -> None:
     use = use_of(command="git gui", background=True)
     assert terminal.question(use) == (
-        f"May I run this command in the background, and type at it, in {root}?\n\ngit gui"
+        f"May I run this command in the background, with input from the agent, in {root}?\n\ngit gui"
     )
     assert coverage(terminal.pattern(use), ["git gui"]) is None
 

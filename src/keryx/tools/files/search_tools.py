@@ -42,10 +42,7 @@ class SearchTool(BaseTool):
     def folder(self, call: ToolCall, given: Arguments) -> tuple[Workspace, Path]:
         """Return the workspace and the folder in it; reads the disk."""
         workspace = self._workspaces.of(call)
-        folder = workspace.inside(given.text("folder"))
-        if not folder.is_dir():
-            raise ToolFailed(f"There is no folder {given.text('folder')!r} in the workspace.")
-        return workspace, folder
+        return workspace, workspace.folder(given.text("folder"))
 
     async def search(
         self, workspace: Workspace, folder: Path, given: Arguments, *, pattern: str | None, hits_max: int

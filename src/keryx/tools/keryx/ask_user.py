@@ -26,8 +26,8 @@ class AskUser(BaseTool):
 
     name = ASK_USER
     description = (
-        "Ask the person a question you cannot go on without, and get the answer. Nothing else is done until it is "
-        "there, which may take hours."
+        "Ask the person a question that you need answered to continue, and get the answer. The turn waits for it, "
+        "which may take hours."
     )
     effect: StepEffect = "ask"
     toolset = MESSAGING

@@ -26,11 +26,11 @@ AWAY_SECONDS: Final = 1.0
 ANSWER_CHARACTERS_MAX: Final = 30_000
 
 TASK: Final = """\
-Another agent gave you this task. Nobody else reads what you say, and nobody can be asked: do it with your tools as \
-well as you can, and let your last message be the whole result, for the agent that waits for it.
+Another agent gave you this task. No person reads your messages, and you cannot ask anyone: do the task with your \
+tools as well as you can, and make your last message the whole result, for the agent that waits for it.
 
 {task}"""
-CONTEXT: Final = "\n\nWhat it told you about it:\n{context}"
+CONTEXT: Final = "\n\nIts notes for the task:\n{context}"
 
 
 class Delegate(BaseTool):
@@ -39,12 +39,12 @@ class Delegate(BaseTool):
     name = DELEGATE
     description = (
         "Give a task to another agent that works on it in a conversation of its own, and get its answer. It knows "
-        "nothing of this conversation but what you tell it. Several calls at once work side by side."
+        "nothing of this conversation except your task and context. Several calls at once run in parallel."
     )
     effect: StepEffect = "idempotent"
     parameters = {  # noqa: RUF012 - never changed
-        "task": Parameter(help="What is to be done, and what the answer must contain", required=True),
-        "context": Parameter(help="What one must know for it"),
+        "task": Parameter(help="The task, and what the answer must contain", required=True),
+        "context": Parameter(help="The facts that the task needs"),
         "tools": Parameter(
             kind="strings", help="The names of those of your tools that it may use; all of them if left out"
         ),

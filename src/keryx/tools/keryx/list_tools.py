@@ -35,7 +35,7 @@ class ListSchedules(StoreReader):
     """Lists schedules."""
 
     name = "list_schedules"
-    description = "List what is scheduled and when it comes next."
+    description = "List the schedules and their next times."
     is_private = True
 
     def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:  # noqa: ARG002 - it takes none

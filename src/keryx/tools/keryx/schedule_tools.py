@@ -69,9 +69,9 @@ class ScheduleTool(BaseTool):
     toolset = PLAN
     parameters = {  # noqa: RUF012 - never changed
         "action": Parameter(choices=ACTIONS, required=True),
-        "number": Parameter(kind="integer", help="Which one, for everything but add"),
+        "number": Parameter(kind="integer", help="The schedule, for every action but add"),
         "rule": Parameter(help=RULE),
-        "task": Parameter(help="What you are asked at each time, understandable by itself"),
+        "task": Parameter(help="The request that you get at each time, understandable by itself"),
         "name": Parameter(help="A short name; made of the task if left out"),
     }
 

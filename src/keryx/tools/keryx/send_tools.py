@@ -32,13 +32,13 @@ class SendMessage(BaseTool):
 
     name = "send_message"
     description = (
-        "Send a text to this person elsewhere than in your answer: to another of their direct messages, back here "
-        "before you go on, or into a file. Your answer itself needs no tool."
+        "Send a text to this person elsewhere than in your answer: to another of their direct messages, to this chat "
+        "before you continue, or into a file. Your answer itself needs no tool."
     )
     effect: StepEffect = "once"
     toolset = MESSAGING
     parameters = {  # noqa: RUF012 - never changed
-        "text": Parameter(help="What to say", required=True),
+        "text": Parameter(help="The text", required=True),
         "route": Parameter(
             help="origin (this chat), local (a file), a platform (its home channel), or platform:chat with "
             "the chat's id or name; several with commas",

@@ -13,7 +13,7 @@ from keryx.store.database import Database, ReadTx
 from keryx.tools.base_tool import Arguments, BaseTool
 from keryx.tools.tool import ToolCall
 
-PRIVATE: Final = "That is told only in a direct message: others read this chat."
+PRIVATE: Final = "This is shown only in a direct message, because other people read this chat."
 LISTED: Final = 10
 """How many rows a list shows."""
 

@@ -1,4 +1,4 @@
-"""``process``: look at the person's background processes, write to them and end them.
+"""``process``: show the person's background processes, write to them and end them.
 
 The answers come from the store and from the output of the process. A process on another machine is described, and an
 action that would have to reach it is refused, so that no agent believes it ended a process that still runs.
@@ -39,17 +39,17 @@ class ProcessTool(BaseTool):
 
     name = "process"
     description = (
-        "Look after background processes, which terminal starts: list this conversation's; poll one for its state and "
-        "the end of its output; log reads its output, from a byte on or the end; wait for its end; write text to it "
-        "as it is, or submit a line; close its input; kill it with everything it started."
+        "Manage background processes, which terminal starts: list those of this conversation; poll one for its state "
+        "and the end of its output; log reads its output, from a byte on or the end; wait for its end; write text to "
+        "its input, or submit a line; close its input; kill it with everything it started."
     )
     effect: StepEffect = "once"
     pure_actions = READING_ACTIONS
     toolset = TERMINAL
     parameters = {  # noqa: RUF012 - never changed
         "action": Parameter(choices=ACTIONS, required=True),
-        "number": Parameter(kind="integer", help="Which process, for everything but list"),
-        "text": Parameter(help="What is written or submitted"),
+        "number": Parameter(kind="integer", help="The process, for every action but list"),
+        "text": Parameter(help="The text to write or submit"),
         "offset": Parameter(kind="integer", help="From which byte on log reads; else it reads the end"),
         "lines": Parameter(kind="integer", help="How many of the last lines log shows; else as many as fit"),
         "seconds": Parameter(
@@ -120,7 +120,7 @@ class ProcessTool(BaseTool):
         output = output.first(lines) if start is not None else output.last(lines)
         heading = f"Bytes {output.start} to {output.end} of {output.total}."
         if output.kept_from:
-            heading += f" What was written before byte {output.kept_from} is no longer kept."
+            heading += f" The output before byte {output.kept_from} is no longer kept."
         return f"{heading}\n{_text(process, output)}"
 
     async def _wait(self, call: ToolCall, number: int, given: Arguments) -> str:
@@ -165,7 +165,7 @@ def _input(process: Process, given: Arguments) -> bytes:
     """Return the bytes to write; a line for a terminal ends as the return key ends it."""
     text, action = given.text("text"), given.text("action")
     if "text" not in given.given or not (text or action == "submit"):
-        raise ToolFailed("Give 'text': what is written to the process.")
+        raise ToolFailed("Give 'text': the text to write to the process.")
     if len(text) > TEXT_MAX:
         raise ToolFailed(f"The text has {len(text)} characters; give at most {TEXT_MAX} at once.")
     end = "" if action == "write" else "\r" if process.has_pty else "\n"

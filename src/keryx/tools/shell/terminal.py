@@ -49,26 +49,26 @@ class Terminal(BaseTool):
     effect: StepEffect = "ask"
     toolset = TERMINAL
     parameters = {  # noqa: RUF012 - never changed
-        "command": Parameter(help="What is run, as for sh -c", required=True),
+        "command": Parameter(help="The command, as for sh -c", required=True),
         "workdir": Parameter(help="The folder it runs in, from the workspace on; else the workspace"),
         "timeout_seconds": Parameter(
             kind="integer",
-            help=f"After how long it is ended; {SECONDS_DEFAULT} where not said",
+            help=f"The time limit; {SECONDS_DEFAULT} if left out",
             low=1,
             high=SECONDS_MAX,
         ),
         "pty": Parameter(kind="boolean", help="Whether it needs a terminal"),
         "background": Parameter(
-            kind="boolean", help="Whether it goes on while you do; the tool process looks after it"
+            kind="boolean", help="Whether it runs on while you continue; the tool process manages it"
         ),
-        "watch": Parameter(help="In the background: a text you are told of when it is first written"),
+        "watch": Parameter(help="In the background: you get a notice when this text is first written"),
         "every_minutes": Parameter(
             kind="integer",
-            help="In the background: how often you are told that it still runs; never where not said",
+            help="In the background: how often you get a notice that it still runs; never if left out",
             low=1,
             high=MINUTES_MAX,
         ),
-        "quiet": Parameter(kind="boolean", help="In the background: whether you are not told of its end"),
+        "quiet": Parameter(kind="boolean", help="In the background: whether you get no notice of its end"),
     }
 
     def __init__(
@@ -83,16 +83,16 @@ class Terminal(BaseTool):
         self._background = background
         self._environment = {**environment, **_GIT, "PAGER": "cat", "KERYX_PROFILE": profile}
         self.description = (
-            "Run a shell command and return its output and exit code. A person is asked first. Nobody can type at it, "
-            "and what it starts ends with it, unless it runs in the background: then its number is returned at "
-            f"once, and you are told when it has ended. It runs in the workspace, {workspaces.default} unless this "
-            "conversation names another."
+            "Run a shell command and return its output and exit code. A person is asked first. The command gets no "
+            "input, and its child processes end with it, unless it runs in the background: then its number is "
+            "returned at once, and you get a notice when it has ended. It runs in the workspace, "
+            f"{workspaces.default} unless this conversation names another."
         )
 
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
         """Run the command and return its exit code and output; or start it in the background and return its number."""
         notice = self._check(given)
-        folder = await asyncio.to_thread(self._folder, call, given)
+        folder = await asyncio.to_thread(lambda: self._workspaces.of(call).folder(given.text("workdir")))
         has_pty = given.flag("pty")
         environment = {
             **self._environment,
@@ -127,7 +127,7 @@ class Terminal(BaseTool):
         self._check(given)
         folder = self._workspaces.default if call.workspace is None else Path(call.workspace)
         where = _visible(str(folder / given.text("workdir"))).replace("\n", "\\n")
-        how = " in the background, and type at it," if given.flag("background") else ""
+        how = " in the background, with input from the agent," if given.flag("background") else ""
         return f"May I run this command{how} in {where}?\n\n{_visible(given.text('command'))}"
 
     def pattern(self, call: ToolCall) -> str:
@@ -158,13 +158,6 @@ class Terminal(BaseTool):
         except InvalidValue as error:
             raise ToolFailed(f"These notices are not possible: {error}.") from error
 
-    def _folder(self, call: ToolCall, given: Arguments) -> Path:
-        workdir = given.text("workdir")
-        folder = self._workspaces.of(call).inside(workdir)
-        if not folder.is_dir():
-            raise ToolFailed(f"There is no folder {workdir!r} in the workspace.")
-        return folder
-
 
 def _check_together(given: Arguments) -> None:
     """Raise ``ToolFailed`` for arguments that exclude each other."""
@@ -185,9 +178,9 @@ def _started(number: int, notice: NoticePolicy) -> str:
     news = ["when it ends"] if notice.on_exit else []
     news += [f"when it first writes {pattern!r}" for pattern in notice.patterns]
     news += [f"every {notice.every_minutes} minutes"] if notice.every_minutes else []
-    notices = f" You are told {', and '.join(news)}." if news else ""
+    notices = f" You get a notice {', and '.join(news)}." if news else ""
     return (
-        f"Process {number} runs in the background.{notices} The tool process with number {number} looks after it: "
+        f"Process {number} runs in the background.{notices} The tool process with number {number} manages it: "
         "poll, log, wait, write, submit, close, kill."
     )
 
@@ -196,7 +189,7 @@ def _answer(ran: RunResult, *, seconds: int, has_pty: bool) -> str:
     output = plain_text(ran.output) if has_pty else ran.output
     how = f"It was ended after {seconds} s." if ran.exit_code is None else f"Exit code {ran.exit_code}."
     if ran.left_running:
-        how += " What it left running was ended."
+        how += " Processes that it left running were ended."
     return f"{how}\n{output}" if output else f"{how} It wrote nothing."
 
 

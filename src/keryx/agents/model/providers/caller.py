@@ -26,7 +26,6 @@ from keryx.agents.model.providers.provider_setup import (
     missing_setting,
 )
 from keryx.core.conversations.rules.message import NewMessage
-from keryx.core.turns.rules.tool_offer import ToolOffer
 
 CACHE: Final = {"anthropic_cache_instructions": True}
 """The tools and instructions are the same in every conversation. Its prefix makes others ignore the setting."""
@@ -72,7 +71,13 @@ class ProviderCaller:
         await self._open.aclose()
 
     async def _stream(self, model: Model, prompt: ModelPrompt, relay: "_EventRelay") -> wire.ModelResponse:
-        parameters = ModelRequestParameters(function_tools=[_tool(offer) for offer in prompt.tools])
+        tools = [
+            ToolDefinition(
+                name=each.name, description=each.description, parameters_json_schema=dict(each.parameters)
+            )
+            for each in prompt.tools
+        ]
+        parameters = ModelRequestParameters(function_tools=tools)
         framing = Framing(
             instructions=prompt.instructions,
             context=prompt.context,
@@ -139,12 +144,6 @@ class _EventRelay:
                 await self._listener.think(text)
             case _:
                 return
-
-
-def _tool(offer: ToolOffer) -> ToolDefinition:
-    return ToolDefinition(
-        name=offer.name, description=offer.description, parameters_json_schema=dict(offer.parameters)
-    )
 
 
 def _settings(prompt: ModelPrompt) -> WireSettings:
