@@ -261,7 +261,7 @@ async def test_tools_tell_in_private_and_keep_silent_before_others(
     assert str(await ask("list_platforms")).startswith("No platform is connected")
     assert str(await ask("search_history", query="tea")).startswith("Nothing found.")
     for name in ("list_sessions", "list_schedules", "list_processes"):
-        with pytest.raises(ToolFailed, match="others read this chat"):
+        with pytest.raises(ToolFailed, match="other people read this chat"):
             await ask(name, audience_id=1)
     with pytest.raises(ToolFailed, match="'query' is blank"):
         await ask("search_history", query=" ")
