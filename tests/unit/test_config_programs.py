@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keryx.agents.acp.plugin import ACP
-from keryx.agents.command.settings import COMMAND, FORMAT
+from keryx.agents.command.plugin import COMMAND, FORMAT
 from keryx.config import Configuration
 from keryx.config_load import load_config, set_value
 from keryx.errors import InvalidValue

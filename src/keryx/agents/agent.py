@@ -76,8 +76,8 @@ class StepDone:
     """Messages that steer the turn: the agent reads them before it continues."""
 
 
-class Stage(Protocol):
-    """The outlets of an agent. Any call may be the last: the agent is cancelled when the turn is stopped."""
+class AnswerListener(Protocol):
+    """Shows an answer while it is written."""
 
     async def say(self, text: str) -> None:
         """Show a piece of the answer while it is written."""
@@ -87,6 +87,10 @@ class Stage(Protocol):
 
     async def pause(self, reason: str) -> None:
         """Show why no text comes for now, until the next text comes."""
+
+
+class Stage(AnswerListener, Protocol):
+    """The outlets of an agent. Any call may be the last: the agent is cancelled when the turn is stopped."""
 
     async def show_call(self, text: str) -> None:
         """Show a line for a tool that the agent runs itself; ``act`` stores it at its end."""

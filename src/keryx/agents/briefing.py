@@ -1,7 +1,7 @@
 """A brief as text and as JSON, for programs that answer turns."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from keryx.agents.agent import Brief, HistoryItem, StepDone
 from keryx.core.context.rules.cover import Cover
@@ -16,6 +16,8 @@ from keryx.core.conversations.rules.message import (
 )
 from keryx.core.values.graphemes import cut
 
+CommandFormat = Literal["text", "jsonl"]
+"""The formats in which a program reads a brief and writes its answer."""
 VERSION: Final = 1
 OUTPUT_SHOWN: Final = 500
 """The characters of a call's result in a conversation as text."""

@@ -104,7 +104,8 @@ def to_message(item: Mapping[str, Any]) -> NewMessage:
         raise InvalidValue(f"an item of a session must be a JSON object: {error}") from None
     role, seen = _seen(wanted)
     for kept in ((), (_kept(rest=_without(wanted, seen)),)):
-        if _same(list(_items(role, (*seen, *kept))), [wanted]):
+        # As text, because the order of names counts too.
+        if dumps(list(_items(role, (*seen, *kept)))) == dumps([wanted]):
             return NewMessage(role=role, parts=(*seen, *kept))
     return NewMessage(role=role, parts=(*seen, _kept(item=wanted)))
 
@@ -125,7 +126,8 @@ def _seen(item: Item) -> tuple[Role, tuple[Part, ...]]:
         }:
             return "assistant", (ToolCallPart(call_id=call_id, name=name, arguments=arguments),)
         case {"type": str(kind), "call_id": str(call_id), "output": output} if kind.endswith("_output"):
-            return "tool", (ToolResultPart(call_id=call_id, name=_tool_name(kind), output=output),)
+            name = "" if kind == "function_call_output" else kind.removesuffix("_output")
+            return "tool", (ToolResultPart(call_id=call_id, name=name, output=output),)
         case {"type": "reasoning", "summary": list(summary)}:
             return "assistant", tuple(ThinkingPart(text=text) for text in _texts(summary))
         case {"role": str(role), "content": str(text)} if role in _ROLES:
@@ -209,12 +211,3 @@ def _texts(elements: list[Any]) -> list[str]:
 
 def _has_text(element: Any) -> bool:
     return isinstance(element, dict) and isinstance(element.get("text"), str)
-
-
-def _tool_name(kind: str) -> str:
-    return "" if kind == "function_call_output" else kind.removesuffix("_output")
-
-
-def _same(one: list[Item], other: list[Item]) -> bool:
-    """Return whether two lists are the same JSON, in the same order of names."""
-    return dumps(one) == dumps(other)

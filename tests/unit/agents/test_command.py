@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keryx.agents.agent import Answer, Brief, StepDone
+from keryx.agents.briefing import CommandFormat
 from keryx.agents.command.agent import CommandAgent
-from keryx.agents.command.settings import CommandFormat
 from keryx.clock import SECOND
 from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import (
@@ -103,7 +103,7 @@ async def test_a_program_knows_where_it_is_and_finds_no_variable_of_ours_but_the
     ("program", "speaks", "reason"),
     [
         ("sys.exit('first\\nno paper\\n')", "text", "ended with code 1: no paper"),
-        ("os.kill(os.getpid(), 9)", "text", "was ended by signal 9: it did not say why."),
+        ("os.kill(os.getpid(), 9)", "text", "was ended by signal 9: it gave no reason."),
         ("sys.stderr.write('torn'); sys.exit(2)", "jsonl", "ended with code 2: torn"),
         ("print()", "text", "gave an empty answer."),
         ("print('hello')", "jsonl", "wrote a line that is not a JSON object"),

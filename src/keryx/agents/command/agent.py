@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, ModelUse, Stage
-from keryx.agents.briefing import asked_text, brief_json, results_json
-from keryx.agents.command.settings import CommandFormat
+from keryx.agents.briefing import CommandFormat, asked_text, brief_json, results_json
 from keryx.clock import SECOND
-from keryx.core.conversations.rules.message import NewMessage, Part, TextPart, ThinkingPart, ToolCallPart
+from keryx.core.conversations.rules.message import NewMessage, TextPart, ThinkingPart, ToolCallPart
 from keryx.core.values.graphemes import one_line
 from keryx.errors import AgentFailed, InvalidValue
 from keryx.subprocesses.start_program import ProgramSettings, RunningProgram, start_program
@@ -87,7 +86,9 @@ class CommandAgent:
             reading_errors.cancel()
             await program.stop(seconds=STOP_SECONDS)
         if code:
-            raise AgentFailed(_ended_badly(self._settings.name, code, error_lines))
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+            last = one_line(error_lines[0], QUOTED_MAX) if error_lines else "it gave no reason."
+            raise AgentFailed(f"the program {self._settings.name!r} {how}: {last}")
         if not message.parts:
             raise AgentFailed(f"the program {self._settings.name!r} gave an empty answer.")
         return Answer(message=message)
@@ -192,12 +193,8 @@ class _Step:
         return bool(self.calls)
 
     def message(self) -> NewMessage:
-        thought, text = ("".join(self._said[kind]) for kind in ("thinking", "text"))
-        parts: list[Part] = []
-        if thought:
-            parts.append(ThinkingPart(text=thought))
-        if text:
-            parts.append(TextPart(text=text))
+        kinds = ((ThinkingPart, "thinking"), (TextPart, "text"))
+        parts = [part(text=text) for part, kind in kinds if (text := "".join(self._said[kind]))]
         try:
             return NewMessage(
                 role="assistant",
@@ -230,12 +227,6 @@ def _failure(line: dict[str, Any]) -> AgentFailed:
         one_line(str(line.get("reason") or "the program that answers gave no reason."), QUOTED_MAX),
         retry_after=round(seconds * SECOND) if isinstance(seconds, int | float) and seconds >= 0 else None,
     )
-
-
-def _ended_badly(name: str, code: int, error_lines: deque[str]) -> str:
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-    last = one_line(error_lines[0], QUOTED_MAX) if error_lines else "it did not say why."
-    return f"the program {name!r} {how}: {last}"
 
 
 async def _write(program: RunningProgram, text: str, *, last: bool = False) -> None:

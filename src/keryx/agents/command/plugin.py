@@ -1,11 +1,37 @@
 """The command agent as a plug-in."""
 
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
-from keryx.agents.command.settings import COMMAND, FORMAT, ROWS, TIMEOUT
+from keryx.agents.briefing import CommandFormat
 from keryx.agents.plugin import AgentContext, AgentPlugin, Answerer
 from keryx.config import Answering
+from keryx.config.readers import command_line, one_of, whole
+from keryx.config.setting import Setting
+
+# In the owner's file only: a project must not have programs started.
+COMMAND: Setting[tuple[str, ...]] = Setting(
+    name="agent.command",
+    read=command_line,
+    default=(),
+    place="own",
+    is_path=True,
+    help="The command line of a program that is run for each turn and answers it.",
+)
+FORMAT: Setting[CommandFormat] = Setting(
+    name="agent.format",
+    read=one_of(get_args(CommandFormat)),
+    default="text",
+    place="own",
+    help="What that program reads and writes: `text`, or `jsonl`, an object a line.",
+)
+TIMEOUT: Setting[int] = Setting(
+    name="agent.timeout_seconds",
+    read=whole(1, 86_400),
+    default=600,
+    place="own",
+    help="How long that program may be silent, before its first word and after any other.",
+)
 
 
 def _make(context: AgentContext) -> Answerer:
@@ -28,4 +54,4 @@ def _make(context: AgentContext) -> Answerer:
     return Answerer(agent=agent, who=Answering(default=program.name, takes_models=False))
 
 
-PLUGIN: Final = AgentPlugin(settings=ROWS, make=_make)
+PLUGIN: Final = AgentPlugin(settings=(COMMAND, FORMAT, TIMEOUT), make=_make)

@@ -12,7 +12,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Agent, Answer, Brief, ReadMedia, Stage, no_media
+from keryx.agents.agent import (
+    NO_ANSWER,
+    SILENT_PURPOSES,
+    Agent,
+    Answer,
+    AnswerListener,
+    Brief,
+    ReadMedia,
+    Stage,
+    no_media,
+)
 from keryx.agents.call_ids import call_ids, take_call_id
 from keryx.agents.model.ask_with_fallbacks import (
     AllModelsFailed,
@@ -23,7 +33,7 @@ from keryx.agents.model.ask_with_fallbacks import (
 )
 from keryx.agents.model.choice import ModelChoice
 from keryx.agents.model.compaction import Compactor
-from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelCaller, ModelPrompt
+from keryx.agents.model.contract import Access, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline import ModelRouter
 from keryx.agents.model.turn_prompt import model_use, read_attachments, title_prompt, turn_prompt
 from keryx.clock import Clock

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from keryx.agents.model.contract import AnswerListener, CallFailed, ModelCaller, ModelPrompt
+from keryx.agents.agent import AnswerListener
+from keryx.agents.model.contract import CallFailed, ModelCaller, ModelPrompt
 from keryx.clock import MINUTE, SECOND, Clock, Micros
 from keryx.core.conversations.rules.message import NewMessage
 from keryx.errors import AgentFailed

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
-from keryx.agents.agent import HistoryItem
+from keryx.agents.agent import AnswerListener, HistoryItem
 from keryx.clock import Micros
 from keryx.core.context.rules.prices import Price
 from keryx.core.conversations.rules.message import NewMessage
@@ -33,19 +33,6 @@ class ModelPrompt:
     """A request of Keryx itself, in a turn that answers no person."""
     may_call: bool = True
     """False in the last step: the model reads about the tools but may not call them."""
-
-
-class AnswerListener(Protocol):
-    """Receives an answer while it is written."""
-
-    async def say(self, text: str) -> None:
-        """Receive a piece of the answer."""
-
-    async def think(self, text: str) -> None:
-        """Receive a piece of the thinking."""
-
-    async def pause(self, reason: str) -> None:
-        """Receive the reason why no text comes for now."""
 
 
 class CallFailed(Exception):

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from keryx.agents.agent import HistoryItem
-from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelCaller, ModelPrompt
+from keryx.agents.agent import AnswerListener, HistoryItem
+from keryx.agents.model.contract import Access, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline_child import ANSWER_TOKENS_MAX, CONTEXT_TOKENS, ENGINE, NAME, WEIGHTS
 from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of

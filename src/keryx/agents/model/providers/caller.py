@@ -15,7 +15,8 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as WireSettings
 from pydantic_ai.tools import ToolDefinition
 
-from keryx.agents.model.contract import Access, AnswerListener, CallFailed, ModelPrompt
+from keryx.agents.agent import AnswerListener
+from keryx.agents.model.contract import Access, CallFailed, ModelPrompt
 from keryx.agents.model.providers import failures
 from keryx.agents.model.providers.answer_message import answer_message
 from keryx.agents.model.providers.build_request import Framing, provider_messages

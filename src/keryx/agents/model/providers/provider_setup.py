@@ -101,13 +101,10 @@ async def _list_models(provider: str, model: Model) -> list[str]:
     try:
         async with asyncio.timeout(LIST_SECONDS):
             # Google's client has a separate attribute for its asynchronous calls.
-            listed = [_id(each) async for each in await getattr(client, "aio", client).models.list()]
+            found = [each async for each in await getattr(client, "aio", client).models.list()]
+        listed = [str(getattr(each, "id", None) or each.name).removeprefix("models/") for each in found]
     except Exception:  # noqa: BLE001 - the list only helps to guess; the failure itself must be reported
         listed = []
     return listed or [
         known.partition(":")[2] for known in known_model_names() if known.startswith(f"{provider}:")
     ]
-
-
-def _id(listed: Any) -> str:
-    return str(getattr(listed, "id", None) or listed.name).removeprefix("models/")
