@@ -37,7 +37,7 @@ def broken(token: str) -> tuple[str, object]:
 
 async def parent() -> None:
     process = OfflineProcess(PROGRAM, packages=())
-    await process.address()
+    await process.variables()
     print(process.pid, flush=True)  # noqa: T201 - the test reads it
     await asyncio.Event().wait()
 

@@ -70,13 +70,5 @@ class PromptImage:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolReport:
-    """The result of a tool that the program ran itself."""
-
-    output: JsonValue
-    has_failed: bool
-
-
-ToolReports: TypeAlias = dict[str, ToolReport]
-"""The results that the stage is about to store, by session: at most one for each."""
+ToolReports: TypeAlias = dict[str, ToolUpdate]
+"""The ended tools whose results the stage is about to store, by session: at most one for each."""

@@ -6,7 +6,7 @@ Each tool that ends becomes a step on the stage, stored together with the text b
 from dataclasses import field, replace
 from typing import Final
 
-from keryx.agents.acp.contract import PromptEnd, TextChunk, ToolReport, ToolReports, ToolUpdate
+from keryx.agents.acp.contract import PromptEnd, TextChunk, ToolReports, ToolUpdate
 from keryx.agents.agent import Brief, Stage, StepDone
 from keryx.agents.call_ids import call_ids, take_call_id
 from keryx.clock import SECOND, Micros
@@ -71,7 +71,7 @@ class AcpTurn:
             await self.stage.show_call(f"{tool_name(used.kind or 'other')}: {used.title or 'something'}")
         if used.is_done:
             del self.used[event.call_id]
-            await self._store(used, ToolReport(output=used.output, has_failed=used.has_failed))
+            await self._store(used)
 
     async def store_unfinished(self) -> None:
         """Store the tools whose end was not reported; the text so far belongs to the answer."""
@@ -79,11 +79,11 @@ class AcpTurn:
         while self.used:
             self._thought, self._said = [], []
             used = self.used.pop(next(iter(self.used)))
-            await self._store(used, ToolReport(output=NO_RESULT, has_failed=True))
+            await self._store(replace(used, output=NO_RESULT, has_failed=True))
         self._thought, self._said = thought, said
 
-    async def _store(self, used: ToolUpdate, report: ToolReport) -> None:
-        self.reports[self.brief.session_id] = report
+    async def _store(self, used: ToolUpdate) -> None:
+        self.reports[self.brief.session_id] = used
         call = ToolCallPart(
             call_id=self.fresh_id(used.call_id),
             name=tool_name(used.kind or "other"),

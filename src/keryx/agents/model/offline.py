@@ -9,7 +9,7 @@ import asyncio
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +20,6 @@ from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of
 from keryx.ids import Ids
 from keryx.subprocesses.start_program import RunningProgram
-from keryx.values import dataclass
 
 PROVIDER: Final = "offline"
 MODEL: Final = f"{PROVIDER}:{NAME}"
@@ -50,14 +49,6 @@ def missing(packages: Sequence[str] = PACKAGES) -> list[str]:
     return [name for name in packages if importlib.util.find_spec(name) is None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAddress:
-    """The address of the process, and the token that every request must bear."""
-
-    url: str
-    token: str
-
-
 class OfflineProcess:
     """The process with the model; started by the first call, and again if it has ended."""
 
@@ -70,7 +61,7 @@ class OfflineProcess:
         self._command = command
         self._packages = packages
         self._process: asyncio.subprocess.Process | None = None
-        self._address: ServerAddress | None = None
+        self._variables: Mapping[str, str] | None = None
         self._starting = asyncio.Lock()
 
     @property
@@ -84,13 +75,16 @@ class OfflineProcess:
         if missing(self._packages):
             raise CallFailed(MISSING)
 
-    async def address(self) -> ServerAddress:
-        """Return the address of the model, and start it if it does not run; raise ``CallFailed`` if that fails."""
+    async def variables(self) -> Mapping[str, str]:
+        """Return the address and the key of the model, which is started if it does not run; or raise ``CallFailed``.
+
+        The variables are those of OpenAI, because the model speaks OpenAI's protocol.
+        """
         async with self._starting:
-            if self._address is None or self.pid is None:
+            if self._variables is None or self.pid is None:
                 self.check()
                 try:
-                    self._address = await self._start()
+                    self._variables = await self._start()
                 except BaseException as error:
                     if self._process is not None and self._process.returncode is None:
                         self._process.kill()
@@ -99,15 +93,15 @@ class OfflineProcess:
                         raise
                     reason = "it took too long" if isinstance(error, TimeoutError) else str(error)
                     raise CallFailed(NOT_STARTED.format(reason=reason)) from error
-            return self._address
+            return self._variables
 
     async def stop(self) -> None:
         """End the process."""
-        process, self._process, self._address = self._process, None, None
+        process, self._process, self._variables = self._process, None, None
         if process is not None:
             await RunningProgram(process).end(seconds=STOP_SECONDS)
 
-    async def _start(self) -> ServerAddress:
+    async def _start(self) -> Mapping[str, str]:
         token = Ids().token()
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -117,7 +111,8 @@ class OfflineProcess:
             # Ctrl-C at the terminal is not for this process: it ends when its input ends.
             start_new_session=True,
         )
-        return ServerAddress(url=await self._read_url(self._process, token), token=token)
+        url = await self._read_url(self._process, token)
+        return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": token}
 
     @staticmethod
     async def _read_url(process: asyncio.subprocess.Process, token: str) -> str:
@@ -145,7 +140,7 @@ class ModelRouter:
         self._access = access
         self._providers = make(access)
         self._process = process or OfflineProcess()
-        self._offline: tuple[ServerAddress, ModelCaller] | None = None
+        self._offline: tuple[Mapping[str, str], ModelCaller] | None = None
         self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, model: str, prompt: ModelPrompt, listener: AnswerListener) -> NewMessage:
@@ -176,12 +171,10 @@ class ModelRouter:
         await self._process.stop()
 
     async def _offline_caller(self) -> ModelCaller:
-        address = await self._process.address()
-        if self._offline is None or self._offline[0] != address:
+        variables = await self._process.variables()
+        if self._offline is None or self._offline[0] != variables:
             await self._drop()
-            # It speaks OpenAI's protocol, so it is configured by the same variables.
-            variables = {"OPENAI_BASE_URL": f"{address.url}/v1", "OPENAI_API_KEY": address.token}
-            self._offline = address, self._make(replace(self._access, variables=variables))
+            self._offline = variables, self._make(replace(self._access, variables=variables))
         return self._offline[1]
 
     async def _drop(self) -> None:
