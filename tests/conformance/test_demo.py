@@ -94,7 +94,9 @@ async def test_the_same_time_makes_the_same_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, 7])
-async def test_it_can_be_made_at_any_hour_and_tells_nothing_of_the_future(tmp_path: Path, hours: int) -> None:
+async def test_the_demo_can_be_made_at_any_hour_and_contains_nothing_of_the_future(
+    tmp_path: Path, hours: int
+) -> None:
     now = NOW // DAY * DAY + hours * HOUR
     await fill_demo(tmp_path / "keryx.db", now=now)
     assert (
@@ -103,7 +105,7 @@ async def test_it_can_be_made_at_any_hour_and_tells_nothing_of_the_future(tmp_pa
     )
 
 
-async def test_a_store_in_which_something_was_said_is_left_alone(tmp_path: Path) -> None:
+async def test_a_store_with_conversations_is_refused(tmp_path: Path) -> None:
     address = tmp_path / "keryx.db"
     async with keryx.open(address) as kx:
         await kx.append((await kx.create_session()).id, role="user", text="Mine.")

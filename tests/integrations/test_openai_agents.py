@@ -59,7 +59,7 @@ def look_up(place: str) -> str:
     return f"{place} is in Rome"
 
 
-async def test_a_real_agent_goes_on_where_it_was(kx: Keryx) -> None:
+async def test_a_real_agent_continues_its_session(kx: Keryx) -> None:
     call = ResponseFunctionToolCall(
         call_id="c1", name="look_up", arguments='{"place": "hotel"}', type="function_call", id="f"
     )
@@ -100,7 +100,7 @@ async def test_other_ids_are_other_sessions(kx: Keryx) -> None:
     assert await KeryxSession("ben", kx).get_items() == []
 
 
-async def test_an_existing_conversation_can_be_gone_on_with(kx: Keryx) -> None:
+async def test_an_existing_conversation_can_be_continued(kx: Keryx) -> None:
     session = await kx.create_session()
     await kx.append(session.id, role="user", text="Where were we?")
     assert await KeryxSession(session.id, kx).get_items() == [user("Where were we?")]
@@ -108,7 +108,7 @@ async def test_an_existing_conversation_can_be_gone_on_with(kx: Keryx) -> None:
         await KeryxSession("20260101_000000_00000000", kx).get_items()
 
 
-async def test_what_is_popped_comes_back_by_redo(kx: Keryx) -> None:
+async def test_a_popped_item_comes_back_by_redo(kx: Keryx) -> None:
     session = KeryxSession("ana", kx)
     await session.add_items([user("a"), user("b"), user("c")])
     assert await session.pop_item() == user("c")
@@ -142,7 +142,7 @@ async def test_items_are_added_all_or_none(kx: Keryx) -> None:
     assert await session.get_items() == []
 
 
-async def test_a_message_without_items_is_passed_over_when_popping(kx: Keryx) -> None:
+async def test_pop_skips_a_message_without_items(kx: Keryx) -> None:
     session = await kx.create_session()
     await kx.append(session.id, role="user", text="a")
     await kx.append(session.id, role="assistant", parts=[ThinkingPart(text="hm")])

@@ -86,7 +86,7 @@ def calls_of(messages: list[Message]) -> list[tuple[str, object, object, bool]]:
     ]
 
 
-async def test_what_the_program_says_thinks_and_does_is_in_the_transcript(
+async def test_the_program_s_text_thinking_and_tools_are_in_the_transcript(
     store: Database, platform: FakePlatform, desk: Desk
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools):
@@ -114,7 +114,7 @@ async def test_what_the_program_says_thinks_and_does_is_in_the_transcript(
 
 
 @pytest.mark.parametrize("word", ["/approve", "/deny"])
-async def test_a_permission_is_an_approval_and_the_waiting_program_goes_on(
+async def test_a_permission_is_an_approval_and_the_waiting_program_continues(
     store: Database, platform: FakePlatform, desk: Desk, word: str
 ) -> None:
     answer = "It is gone." if word == "/approve" else "It stays."
@@ -169,7 +169,7 @@ async def test_a_new_message_instead_of_an_answer_ends_the_waiting(
     assert "cancelled" in desk.noted("chosen")
 
 
-async def test_who_is_not_given_the_set_is_not_asked_and_nothing_is_allowed(
+async def test_without_the_toolset_no_person_is_asked_and_nothing_is_allowed(
     store: Database, platform: FakePlatform, desk: Desk
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools):
@@ -215,7 +215,7 @@ async def test_a_program_that_dies_is_started_again_and_knows_what_was_said(
     assert "nobody reads of the hotel here" in complaints.read_text()
 
 
-async def test_after_a_message_was_taken_back_the_program_hears_only_what_is_left(
+async def test_after_an_undo_the_program_gets_only_the_remaining_messages(
     store: Database, platform: FakePlatform, desk: Desk
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools):

@@ -57,7 +57,7 @@ def assert_stopped_soon(turn: turns.Turn) -> None:
 # ------------------------------------------------------------------------------------------------ stops
 
 
-async def test_a_stop_while_words_come_slowly_keeps_those_that_came_marked(
+async def test_a_stop_during_a_slow_answer_keeps_the_text_so_far_marked(
     store: Database, platform: FakePlatform
 ) -> None:
     async with (
@@ -76,9 +76,7 @@ async def test_a_stop_while_words_come_slowly_keeps_those_that_came_marked(
     assert partial.finish_reason == "interrupted"
 
 
-async def test_a_stop_before_the_first_word_leaves_nothing_said(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_a_stop_before_the_first_word_stores_no_answer(store: Database, platform: FakePlatform) -> None:
     async with (
         ModelServer([Reply(text="one", hang_after=0), Reply(text="Here.")]) as server,
         running(store, platform, agent_on(server)),
@@ -97,7 +95,7 @@ async def test_a_stop_before_the_first_word_leaves_nothing_said(
     ]
 
 
-async def test_a_stop_while_a_tool_runs_ends_it_and_says_of_its_call_what_is_known(
+async def test_a_stop_while_a_tool_runs_ends_the_tool_and_records_its_state(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
@@ -156,7 +154,7 @@ class Note(Errand):
         return "noted"
 
 
-async def test_an_answer_cut_anywhere_is_in_the_end_one_whole_answer_and_its_call_ran_once(
+async def test_an_answer_cut_anywhere_ends_as_one_answer_and_one_call(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
@@ -190,7 +188,7 @@ async def transcripts(store: Database) -> list[list[Message]]:
 # ------------------------------------------------------------------------------------ names and prompts
 
 
-async def test_a_conversation_s_own_model_answers_from_the_next_turn_on_until_it_is_taken_back(
+async def test_a_conversation_s_model_answers_from_the_next_turn_until_reset(
     store: Database, platform: FakePlatform
 ) -> None:
     async with (

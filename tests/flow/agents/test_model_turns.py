@@ -123,7 +123,7 @@ async def test_a_model_s_steps_thinking_and_usage_are_in_the_transcript(
     assert used.models["openai:scripted"].input_tokens == 31
 
 
-async def test_a_stop_is_obeyed_soon_and_keeps_what_was_said(store: Database, platform: FakePlatform) -> None:
+async def test_a_stop_takes_effect_soon_and_keeps_the_text(store: Database, platform: FakePlatform) -> None:
     async with (
         ModelServer([Reply(text="one two three", hang_after=2)]) as server,
         running(store, platform, agent_on(server)),
@@ -154,9 +154,7 @@ async def test_an_answer_that_reached_the_model_s_limit_is_marked(
     assert texts_of(await transcript(store))[-1] == ("assistant", "one two")
 
 
-async def test_what_is_said_meanwhile_is_read_at_the_next_step(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_new_messages_are_read_at_the_next_step(store: Database, platform: FakePlatform) -> None:
     look = Errand("look", "pure", Counter())
     look.may_end.clear()
     script = [Reply(calls=[Call(name="look")]), Reply(text="Both.")]
@@ -175,7 +173,7 @@ async def test_what_is_said_meanwhile_is_read_at_the_next_step(
     assert len(server.requests) == 2
 
 
-async def test_in_a_group_nobody_else_s_word_uses_the_tools_of_who_asked(
+async def test_in_a_group_other_people_s_messages_do_not_use_the_asker_s_tools(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
@@ -206,7 +204,7 @@ async def test_in_a_group_nobody_else_s_word_uses_the_tools_of_who_asked(
     assert '"Ben" says: Book it now!' in str(others.messages)
 
 
-async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
+async def test_an_answer_that_was_cut_off_is_retried_and_shown_once(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
@@ -225,7 +223,9 @@ async def test_an_answer_that_broke_off_is_answered_again_and_shown_once(
     assert texts_of(await transcript(store)) == [("user", "Go."), ("assistant", "Here it is.")]
 
 
-async def test_after_a_broken_answer_another_model_stands_in(store: Database, platform: FakePlatform) -> None:
+async def test_after_an_answer_was_cut_off_a_fallback_answers(
+    store: Database, platform: FakePlatform
+) -> None:
     def answer(asked: Asked) -> Reply:
         return Reply(text="one two", cut_after=1) if asked.model == "first" else Reply(text="I stand in.")
 
@@ -236,7 +236,7 @@ async def test_after_a_broken_answer_another_model_stands_in(store: Database, pl
     assert [asked.model for asked in server.requests] == ["first", "second"]
 
 
-async def test_a_failure_is_told_in_the_chat_in_words(store: Database, platform: FakePlatform) -> None:
+async def test_a_failure_is_reported_in_the_chat(store: Database, platform: FakePlatform) -> None:
     async with ModelServer([Refusal(status=401)]) as server, running(store, platform, agent_on(server)):
         platform.say("Hello.")
         await until(lambda: bool(platform.shown))
@@ -247,7 +247,7 @@ async def test_a_failure_is_told_in_the_chat_in_words(store: Database, platform:
     assert told.endswith("\n/retry tries again.")
 
 
-async def test_broken_arguments_are_answered_and_the_model_tries_again(
+async def test_invalid_arguments_are_answered_and_the_model_retries(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
@@ -337,7 +337,7 @@ async def live(
     await agent.close()
 
 
-async def test_a_turn_with_two_tools_that_dies_anywhere_ends_and_does_nothing_twice(store: Database) -> None:
+async def test_a_turn_with_two_tools_that_crashes_anywhere_repeats_nothing(store: Database) -> None:
     unknown = dies_at = 0
     has_died = True
     with deaths_are_expected():

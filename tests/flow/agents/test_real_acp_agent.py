@@ -58,7 +58,7 @@ def play(asked: Asked) -> Reply:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store_address", ["sqlite"], indirect=True)
-async def test_hermes_answers_asks_and_acts_and_knows_the_conversation_after_a_restart(
+async def test_hermes_answers_asks_and_acts_and_continues_after_a_restart(
     store: Database, platform: FakePlatform, hermes: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "work"

@@ -83,7 +83,7 @@ async def test_a_question_outlives_the_gateway_and_the_next_message_answers_it(
         ("/deny", "This was not done: the person who was asked did not allow it."),
     ],
 )
-async def test_whatever_is_answered_is_the_result(
+async def test_any_answer_is_the_result(
     store: Database, platform: FakePlatform, said_then: str, told: str
 ) -> None:
     async with (
@@ -105,7 +105,7 @@ async def test_whatever_is_answered_is_the_result(
         ({"question": "?" * 4_000}, "Ask more briefly: at most 3000 characters with all choices."),
     ],
 )
-async def test_a_question_that_cannot_be_put_is_told_to_the_model_and_nobody_waits(
+async def test_an_invalid_question_is_reported_to_the_model_and_the_turn_continues(
     store: Database, platform: FakePlatform, arguments: Mapping[str, JsonValue], told: str
 ) -> None:
     async with (
@@ -122,7 +122,7 @@ async def test_a_question_that_cannot_be_put_is_told_to_the_model_and_nobody_wai
 # ------------------------------------------------------------------------------------------ send_message
 
 
-async def test_what_goes_to_others_is_shown_whole_and_waits_for_the_owner_s_word(
+async def test_a_text_to_others_is_shown_whole_and_waits_for_the_owner(
     store: Database, platform: FakePlatform
 ) -> None:
     async def act(brief: Brief, stage: Stage) -> Answer:
@@ -244,7 +244,7 @@ async def test_a_search_does_not_find_the_question_that_it_answers(
     assert sum(line.endswith("user: find zebra") for line in found) == 1
 
 
-async def test_calls_results_and_media_are_shown_by_a_word(desk: Desk) -> None:
+async def test_calls_results_and_media_are_shown_as_short_notes(desk: Desk) -> None:
     parts: list[tuple[str, tuple[Part, ...]]] = [
         ("user", (MediaPart(media_type="image/png", url="https://x/y", name="cat.png"),)),
         ("assistant", (TextPart(text="I look."), ToolCallPart(call_id="c", name="look", arguments={}))),
@@ -262,7 +262,7 @@ async def test_calls_results_and_media_are_shown_by_a_word(desk: Desk) -> None:
         assert piece in told
 
 
-async def test_what_is_not_there_not_theirs_or_not_clear_is_not_read(desk: Desk) -> None:
+async def test_a_missing_foreign_or_ambiguous_conversation_is_not_read(desk: Desk) -> None:
     for wanted in ("nowhere", "0", "99", "20200101_000000_0000abcd", "2020"):
         assert (await desk.refused("read_session", session=wanted)).startswith("There is no conversation ")
     assert await desk.refused("read_session", session="1", limit=51) == "'limit' must be at most 50."
@@ -278,7 +278,7 @@ async def test_what_is_not_there_not_theirs_or_not_clear_is_not_read(desk: Desk)
         assert (await desk.refused("read_session", session=wanted)).startswith("There is no conversation ")
 
 
-async def test_in_a_group_only_the_group_s_own_is_read(desk: Desk) -> None:
+async def test_in_a_group_only_the_group_s_conversations_are_read(desk: Desk) -> None:
     private = desk.use.session_id
     await desk.in_group()
     for wanted in (private, "the hotel", "2"):
@@ -290,7 +290,7 @@ async def test_in_a_group_only_the_group_s_own_is_read(desk: Desk) -> None:
     assert (await desk.refused("read_session", session="1")).startswith("There is no conversation ")
 
 
-async def test_what_lies_in_the_bin_is_not_read(desk: Desk) -> None:
+async def test_a_conversation_in_the_bin_is_not_read(desk: Desk) -> None:
     session_id, owner = (
         SessionId(desk.use.session_id),
         ShapeActor(person_id=desk.use.person_id, give_way=give_way),
@@ -321,7 +321,7 @@ async def test_a_schedule_is_made_changed_paused_and_ended_with_a_preview(desk: 
     )
 
 
-async def test_a_schedule_that_cannot_be_is_refused_in_words(desk: Desk) -> None:
+async def test_an_impossible_schedule_is_refused_with_a_reason(desk: Desk) -> None:
     assert "write five or six cron fields" in await desk.refused("preview_schedule", rule="whenever")
     assert "that time has passed" in await desk.refused("preview_schedule", rule="2001-01-01 09:00")
     for rule, told in (("every blue moon", "say how often"), ("2001-01-01 09:00", "that time has passed")):
@@ -344,9 +344,7 @@ async def test_a_schedule_that_cannot_be_is_refused_in_words(desk: Desk) -> None
     assert " (here) runs at:" in await desk.ask("schedule", action="add", rule="@daily", task="here")
 
 
-async def test_what_runs_elsewhere_is_listed_polled_and_waited_for_and_nothing_else_is_pretended(
-    desk: Desk, clock: FakeClock
-) -> None:
+async def test_a_process_elsewhere_is_listed_polled_and_waited_for_only(desk: Desk, clock: FakeClock) -> None:
     assert await desk.ask("process", action="list") == "This conversation has no background processes."
     session_id, person_id = desk.use.session_id, desk.use.person_id
     made = NewProcess(command="make all", workspace=None, host="beta", folder="there")
@@ -376,7 +374,7 @@ async def test_what_runs_elsewhere_is_listed_polled_and_waited_for_and_nothing_e
     assert (await desk.refused("process", action="poll")).startswith("Give 'number'")
 
 
-async def test_nobody_sees_another_s_process_and_a_group_only_its_own(desk: Desk) -> None:
+async def test_people_see_only_their_own_processes_and_groups_only_theirs(desk: Desk) -> None:
     session_id, person_id = desk.use.session_id, desk.use.person_id
     made = NewProcess(command="make all", workspace=None)
     await desk.play.do(lambda tx: record_started(tx, made, session_id=session_id, person_id=person_id))
@@ -389,7 +387,7 @@ async def test_nobody_sees_another_s_process_and_a_group_only_its_own(desk: Desk
     assert (await desk.refused("process", action="list")).startswith("There is no session ")
 
 
-async def test_the_owner_s_files_are_kept_and_what_cannot_be_sent_is_told(desk: Desk, tmp_path: Path) -> None:
+async def test_files_are_written_and_failed_sends_reported(desk: Desk, tmp_path: Path) -> None:
     await desk.play.accept("send it")
     begun = await desk.play.begin()
     assert (
@@ -421,7 +419,7 @@ async def test_the_owner_s_files_are_kept_and_what_cannot_be_sent_is_told(desk: 
     await desk.play.finish(begun)
 
 
-async def test_a_file_that_cannot_be_written_is_told(
+async def test_a_file_that_cannot_be_written_is_reported(
     database: Database, clock: FakeClock, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -38,7 +38,7 @@ async def tools_told(
     return [{offer.name for offer in brief.tools} for brief in agent.briefs]
 
 
-async def test_the_agent_is_told_of_the_tools_of_the_role_it_speaks_with(
+async def test_the_agent_is_offered_the_tools_of_the_person_s_role(
     store: Database, platform: FakePlatform
 ) -> None:
     guest = await store.write(lambda tx: people.add_person(tx, name="gil", role="guest"))
@@ -66,7 +66,7 @@ async def test_settings_and_grants_decide_by_platform(store: Database, platform:
 
 
 @pytest.mark.parametrize("user", ["ana", "ben"])
-async def test_a_tool_that_is_not_given_is_not_run_though_it_is_called(
+async def test_a_tool_that_was_not_offered_does_not_run(
     store: Database, platform: FakePlatform, user: str
 ) -> None:
     errand, asked = Errand("fetch", "once"), Errand("send", "ask")
@@ -85,7 +85,7 @@ async def test_a_tool_that_is_not_given_is_not_run_though_it_is_called(
         assert (errand.keys, asked.keys) == ([], [])
 
 
-async def test_what_was_asked_about_is_not_done_when_it_is_no_longer_given(
+async def test_an_approved_call_does_not_run_if_its_tool_is_no_longer_offered(
     store: Database, platform: FakePlatform
 ) -> None:
     asked = Errand("send", "ask")

@@ -92,7 +92,7 @@ async def test_a_file_is_read_at_once_and_a_command_is_run_when_it_is_allowed(
     ]
 
 
-async def test_a_messaging_platform_gets_neither_files_nor_a_terminal_unless_they_are_named(
+async def test_a_messaging_platform_gets_files_and_terminal_only_if_named(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     async with (
@@ -104,7 +104,7 @@ async def test_a_messaging_platform_gets_neither_files_nor_a_terminal_unless_the
     assert tools_of(server.requests[0]) == {"look", "read_result"}
 
 
-async def test_who_is_given_no_tool_is_not_given_the_one_that_reads_results(
+async def test_without_other_tools_read_result_is_not_offered(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     async with (
@@ -153,7 +153,7 @@ def runs(pid: int) -> bool:
         return False
 
 
-async def test_a_call_that_is_wrong_in_itself_is_answered_without_asking_anybody(
+async def test_an_invalid_call_is_answered_without_asking_a_person(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     script = [

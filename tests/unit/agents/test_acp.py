@@ -94,7 +94,7 @@ def kept(seq: int, answer: NewMessage) -> Message:
     return message(seq, "assistant", *answer.parts)
 
 
-async def test_a_conversation_goes_on_with_the_news_only(tmp_path: Path) -> None:
+async def test_a_known_conversation_continues_with_the_new_messages_only(tmp_path: Path) -> None:
     async with room_of(tmp_path) as room:
         first = await room.ask(says(1, "one"))
         past = (says(1, "one"), kept(2, first))
@@ -103,7 +103,7 @@ async def test_a_conversation_goes_on_with_the_news_only(tmp_path: Path) -> None
     assert (text_of(first.parts), first.finish_reason) == ("heard: one", "stop")
 
 
-async def test_an_image_is_shown_and_anything_else_is_named(tmp_path: Path) -> None:
+async def test_images_are_sent_and_other_attachments_named(tmp_path: Path) -> None:
     image = MediaPart(media_type="image/png", blob=BLOB, name="a.png")
     lost = MediaPart(media_type="image/png", blob="b" * 64)
     sound = MediaPart(media_type="audio/ogg", blob=BLOB)
@@ -112,7 +112,7 @@ async def test_an_image_is_shown_and_anything_else_is_named(tmp_path: Path) -> N
     assert room.noted("prompt")[0].endswith("look\n[a.png]\n[image/png]\n[audio/ogg]\n[image]")
 
 
-async def test_a_program_that_never_heard_of_it_is_told_all_of_it(tmp_path: Path) -> None:
+async def test_a_new_session_of_the_program_gets_the_whole_conversation(tmp_path: Path) -> None:
     cover = Cover(
         session_id="s",
         no=1,
@@ -138,7 +138,7 @@ async def test_a_program_that_never_heard_of_it_is_told_all_of_it(tmp_path: Path
     assert told.endswith("# The new messages\n\nand?")
 
 
-async def test_a_turn_that_was_cut_off_after_a_step_is_told_to_go_on(tmp_path: Path) -> None:
+async def test_a_turn_interrupted_after_a_step_asks_the_program_to_continue(tmp_path: Path) -> None:
     call = ToolCallPart(call_id="x", name="acp_read", arguments={"title": "read it"})
     done = (
         says(1, "one"),
@@ -158,14 +158,16 @@ async def test_a_turn_that_was_cut_off_after_a_step_is_told_to_go_on(tmp_path: P
         ("sign in", "wants you to sign in first"),
     ],
 )
-async def test_what_the_program_refuses_is_told_in_words(tmp_path: Path, wish: str, reason: str) -> None:
+async def test_a_refusal_of_the_program_becomes_a_readable_error(
+    tmp_path: Path, wish: str, reason: str
+) -> None:
     async with room_of(tmp_path) as room:
         with pytest.raises(AgentFailed, match=reason) as failed:
             await room.ask(says(1, wish))
     assert failed.value.retry_after is None
 
 
-async def test_a_program_that_dies_before_it_did_anything_is_asked_again(tmp_path: Path) -> None:
+async def test_a_turn_is_retried_if_the_program_dies_before_its_first_tool(tmp_path: Path) -> None:
     async with room_of(tmp_path, "load") as room:
         first = await room.ask(says(1, "one"))
         past = (says(1, "one"), kept(2, first), says(3, "die"))
@@ -186,7 +188,9 @@ async def test_a_program_that_dies_before_it_did_anything_is_asked_again(tmp_pat
         ("input(); input(); input()", "did not answer in time"),
     ],
 )
-async def test_what_is_no_acp_agent_is_told_of(tmp_path: Path, program: str, reason: str) -> None:
+async def test_a_program_that_is_not_an_acp_agent_is_reported(
+    tmp_path: Path, program: str, reason: str
+) -> None:
     settings = ProgramSettings(
         command=(sys.executable, "-S", "-c", program), folder=tmp_path, start_seconds=0.5
     )
@@ -197,7 +201,7 @@ async def test_what_is_no_acp_agent_is_told_of(tmp_path: Path, program: str, rea
     await agent.close()
 
 
-async def test_a_program_that_does_not_end_when_told_to_is_not_asked_there_again(
+async def test_a_session_whose_prompt_does_not_end_is_not_used_again(
     tmp_path: Path,
 ) -> None:
     async with room_of(tmp_path, cancel_seconds=0) as room:
@@ -211,7 +215,7 @@ async def test_a_program_that_does_not_end_when_told_to_is_not_asked_there_again
     assert len(room.noted("new")) == 2
 
 
-async def test_of_many_conversations_the_last_are_known(
+async def test_only_the_newest_sessions_are_kept(
     tmp_path: Path,
 ) -> None:
     async with room_of(tmp_path, sessions_max=1) as room:
@@ -222,7 +226,7 @@ async def test_of_many_conversations_the_last_are_known(
     assert len(room.noted("new")) == 3
 
 
-async def test_what_people_say_meanwhile_the_program_is_told_when_it_is_done(tmp_path: Path) -> None:
+async def test_messages_that_arrive_meanwhile_are_sent_after_the_prompt(tmp_path: Path) -> None:
     stage = Noted(joined=(text_message("user", "and the other?"),))
     async with room_of(tmp_path) as room:
         answer = await room.ask(says(1, "use"), stage=stage)
@@ -245,7 +249,9 @@ class Deciding(Noted):
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-async def test_a_wish_that_is_decided_at_once_holds_nobody_up(tmp_path: Path, *, is_allowed: bool) -> None:
+async def test_a_permission_decided_at_once_does_not_end_the_turn(
+    tmp_path: Path, *, is_allowed: bool
+) -> None:
     stage = Deciding()
     stage.is_allowed = is_allowed
     async with room_of(tmp_path) as room:
@@ -268,7 +274,7 @@ class WaitingStage(Noted):
         raise Waiting
 
 
-async def test_a_program_that_gave_up_waiting_is_told_what_was_decided(tmp_path: Path) -> None:
+async def test_a_program_that_stopped_waiting_gets_the_decision_as_text(tmp_path: Path) -> None:
     stage = WaitingStage()
     async with room_of(tmp_path) as room:
         with pytest.raises(Waiting):
@@ -292,7 +298,7 @@ async def test_a_turn_that_answers_nobody_starts_nothing(tmp_path: Path) -> None
     assert not (tmp_path / "book").exists()
 
 
-def test_marks_of_others_lead_nowhere() -> None:
+def test_marks_of_other_programs_are_ignored() -> None:
     torn = ThinkingPart(text="", signature="{")
     other = mark_of("another program", "theirs")
     ours = mark_of("ours", "mine")
@@ -305,7 +311,7 @@ def test_marks_of_others_lead_nowhere() -> None:
     assert split_at_answer([says(1, "x")]) == ((), [says(1, "x")])
 
 
-def test_an_answer_to_a_wish_nobody_remembers_is_none() -> None:
+def test_a_result_without_its_permission_request_is_ignored() -> None:
     stray = message(1, "tool", ToolResultPart(call_id="x", name=PERMISSION, output="allowed"))
     other = message(2, "assistant", ToolCallPart(call_id="y", name=PERMISSION, arguments={}))
     assert find_permission([other, stray], [stray]) is None
@@ -315,7 +321,7 @@ def use_of(**arguments: Any) -> ToolCall:
     return ToolCall(arguments=arguments, session_id="s", person_id=1, audience_id=None, key="k")
 
 
-async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> None:
+async def test_after_a_crash_the_result_of_a_reported_tool_is_unknown() -> None:
     tool = ReportedTool("execute", ToolReports())
     with pytest.raises(ToolFailed, match="the result is unknown"):
         await tool.run(use_of())
@@ -325,7 +331,7 @@ async def test_after_a_crash_nobody_knows_what_came_of_what_the_agent_did() -> N
     assert question == "The agent wants to do this: delete it\nMay it?"
 
 
-def test_a_file_of_complaints_that_is_big_begins_anew(tmp_path: Path) -> None:
+def test_an_error_log_that_is_too_large_is_emptied(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"x" * (ERRORS_BYTES_MAX + 1))
     with open_errors(path) as file:

@@ -70,7 +70,7 @@ def said(answer: Answer) -> str:
     return text_of(answer.message.parts)
 
 
-async def test_a_program_reads_what_was_asked_and_its_output_is_the_answer(tmp_path: Path) -> None:
+async def test_a_program_reads_the_last_message_and_its_output_is_the_answer(tmp_path: Path) -> None:
     stage = Noted()
     program = """
 sys.stdout.buffer.write("Ünd ".encode()[:1]); sys.stdout.flush()
@@ -85,7 +85,7 @@ sys.stdout.buffer.write("Ünd ".encode()[1:]); print(sys.stdin.read().upper())
     assert stage.asked[0].model == f"command:{Path(sys.executable).name}"
 
 
-async def test_a_program_knows_where_it_is_and_finds_no_variable_of_ours_but_these(tmp_path: Path) -> None:
+async def test_a_program_gets_the_variables_of_its_turn_and_no_others_of_ours(tmp_path: Path) -> None:
     program = "print(json.dumps([dict(os.environ), os.getcwd()]))"
     variables, folder = json.loads(said(await answer_of(tmp_path / "work", program)))
     own = {name: value for name, value in variables.items() if name.startswith(("KERYX", "OWN"))}
@@ -114,26 +114,26 @@ async def test_a_program_knows_where_it_is_and_finds_no_variable_of_ours_but_the
         ("write(type='failed')", "jsonl", "gave no reason"),
     ],
 )
-async def test_what_goes_wrong_is_told_in_words(
+async def test_failures_are_reported_in_readable_sentences(
     tmp_path: Path, program: str, speaks: CommandFormat, reason: str
 ) -> None:
     assert reason in (await reason_of(tmp_path, program, speaks)).reason
 
 
-async def test_a_program_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported(tmp_path: Path) -> None:
     agent = CommandAgent(ProgramSettings(command=("/nowhere/it",), folder=tmp_path))
     with pytest.raises(AgentFailed, match="'it' that should answer cannot be started"):
         await agent.run(brief(), Noted())
 
 
-async def test_a_program_may_ask_to_be_tried_again(tmp_path: Path) -> None:
+async def test_a_program_may_request_a_retry(tmp_path: Path) -> None:
     failure = await reason_of(
         tmp_path, "write(type='failed', reason='busy\\nnow', retry_after_seconds=2)", "jsonl"
     )
     assert (failure.reason, failure.retry_after) == ("busy now", 2 * SECOND)
 
 
-async def test_a_program_of_lines_is_told_everything_and_its_calls_are_carried_out(tmp_path: Path) -> None:
+async def test_a_jsonl_program_reads_the_brief_and_its_calls_run(tmp_path: Path) -> None:
     program = """
 brief = read()
 write(type="thinking", text="hm"); write(type="text", text="I look.")
@@ -208,7 +208,7 @@ def is_alive(pid: str) -> bool:
     return status.exists() and status.read_text().split()[2] != "Z"
 
 
-async def test_a_program_that_is_stopped_ends_with_all_it_started(tmp_path: Path) -> None:
+async def test_a_stopped_program_ends_with_its_child_processes(tmp_path: Path) -> None:
     program = """
 import signal, subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -239,7 +239,7 @@ child.wait()
         ("os.write(1, b'a'); os.close(1); import time; time.sleep(60)", "text"),
     ],
 )
-async def test_a_program_that_falls_silent_is_ended_and_told_of(
+async def test_a_silent_program_is_ended_and_reported(
     tmp_path: Path, program: str, speaks: CommandFormat
 ) -> None:
     agent = agent_of(tmp_path, program, speaks, silence_seconds=0.5)
@@ -247,7 +247,7 @@ async def test_a_program_that_falls_silent_is_ended_and_told_of(
         await agent.run(brief(), Noted())
 
 
-async def test_what_its_calls_take_is_not_counted_as_silence(tmp_path: Path) -> None:
+async def test_the_time_of_its_calls_does_not_count_as_silence(tmp_path: Path) -> None:
     class Slow(Noted):
         async def act(self, step: NewMessage) -> StepDone:
             await asyncio.sleep(1.2)  # longer than it may be silent

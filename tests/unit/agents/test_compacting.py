@@ -71,7 +71,7 @@ def text(answer: Answer) -> str:
 
 
 @both
-async def test_what_fills_the_window_is_summarised_before_the_question_is_asked(shape: Shape) -> None:
+async def test_a_prompt_that_fills_the_window_is_summarised_first(shape: Shape) -> None:
     stage = Noted()
     async with ModelServer(play) as server:
         assert text(await run(server, stage, talk(20), shape=shape)) == "Now this."
@@ -92,7 +92,7 @@ async def test_what_fills_the_window_is_summarised_before_the_question_is_asked(
     )
 
 
-async def test_who_may_keep_notes_keeps_what_the_summary_would_lose() -> None:
+async def test_with_the_memory_tools_a_summary_also_keeps_notes() -> None:
     def play_notes(asked: Asked) -> Reply:
         written = "In short.\n\n===\n- Likes tea.\n\nLives in Rome.\n"
         return Reply(text=written) if is_summary(asked) else Reply(text="Now this.")
@@ -108,7 +108,7 @@ async def test_who_may_keep_notes_keeps_what_the_summary_would_lose() -> None:
     assert (covered.text, covered.notes) == ("In short.", ("Likes tea.", "Lives in Rome."))
 
 
-async def test_who_may_not_is_not_asked_for_notes() -> None:
+async def test_without_the_memory_tools_no_notes_are_requested() -> None:
     stage = Noted()
     async with ModelServer(play) as server:
         await run(server, stage, talk(20))
@@ -116,7 +116,7 @@ async def test_who_may_not_is_not_asked_for_notes() -> None:
     assert stage.covers[0].notes == ()
 
 
-async def test_what_fits_is_asked_as_it_is() -> None:
+async def test_a_prompt_that_fits_is_sent_unchanged() -> None:
     stage = Noted()
     async with ModelServer(play) as server:
         await run(server, stage, talk(3))
@@ -124,7 +124,7 @@ async def test_what_fits_is_asked_as_it_is() -> None:
     assert stage.covers == []
 
 
-async def test_room_is_left_for_a_long_answer_that_is_wanted() -> None:
+async def test_room_is_left_for_the_requested_answer_length() -> None:
     stage = Noted()
     async with ModelServer(play) as server:
         await run(server, stage, talk(9), settings=ModelSettings(tokens_max=2_000))
@@ -166,7 +166,7 @@ async def test_the_provider_s_count_decides_over_the_estimate() -> None:
         Reply(text="cut off", cut_after=1),
     ],
 )
-async def test_where_no_summary_comes_the_beginnings_and_ends_stand_for_it(answer: Reply | Refusal) -> None:
+async def test_without_a_model_s_summary_beginnings_and_ends_are_used(answer: Reply | Refusal) -> None:
     stage = Noted()
     async with ModelServer(lambda asked: answer if is_summary(asked) else Reply(text="Now this.")) as server:
         assert text(await run(server, stage, talk(20))) == "Now this."
@@ -176,7 +176,7 @@ async def test_where_no_summary_comes_the_beginnings_and_ends_stand_for_it(answe
     assert covered.tokens_after < covered.tokens_before / 2
 
 
-async def test_another_model_writes_the_summary_where_the_first_does_not() -> None:
+async def test_a_fallback_writes_the_summary_if_the_first_model_fails() -> None:
     stage = Noted()
     stage.told = talk(20)
     choice = ModelChoice(
@@ -194,7 +194,7 @@ async def test_another_model_writes_the_summary_where_the_first_does_not() -> No
 
 
 @both
-async def test_what_the_provider_finds_too_long_is_summarised_and_asked_again(shape: Shape) -> None:
+async def test_a_prompt_that_the_provider_finds_too_long_is_shortened_and_retried(shape: Shape) -> None:
     stage = Noted()
     async with ModelServer(play, window_tokens=2_500) as server:
         assert text(await run(server, stage, talk(20), shape=shape, window=100_000)) == "Now this."
@@ -202,7 +202,7 @@ async def test_what_the_provider_finds_too_long_is_summarised_and_asked_again(sh
     assert stage.covers
 
 
-async def test_what_is_too_long_however_short_is_told() -> None:
+async def test_a_prompt_that_cannot_be_shortened_enough_is_reported() -> None:
     told = {
         20: "this conversation is too long for openai:scripted, even summarised. /new starts a fresh one",
         0: "this is too long for openai:scripted, with nothing before it .* Send less at once",
@@ -214,7 +214,7 @@ async def test_what_is_too_long_however_short_is_told() -> None:
                 await run(server, stage, talk(count))
 
 
-async def test_what_is_too_long_for_one_model_is_put_to_the_next() -> None:
+async def test_a_prompt_too_long_for_one_model_goes_to_the_next() -> None:
     choice = ModelChoice(model="openai:first", fallbacks=["openai:second"])
 
     def answer(asked: Asked) -> Reply | Refusal:
@@ -229,13 +229,13 @@ async def test_what_is_too_long_for_one_model_is_put_to_the_next() -> None:
     assert stage.asked[-1].model == "openai:second"
 
 
-async def test_a_summary_that_is_refused_does_not_hold_up_the_question() -> None:
+async def test_a_summary_that_cannot_be_stored_does_not_stop_the_turn() -> None:
     stage = Noted(refuses=True)
     async with ModelServer(play) as server:
         assert text(await run(server, stage, talk(20))) == "Now this."
 
 
-async def test_the_steps_of_a_long_turn_are_summarised_and_what_was_said_meanwhile_stays() -> None:
+async def test_the_steps_of_a_long_turn_are_summarised_but_new_messages_stay() -> None:
     stage = StoringStage(joined=(NewMessage(role="user", parts=(TextPart(text="Also the bar!"),)),))
 
     def answer(asked: Asked) -> Reply:
@@ -274,7 +274,7 @@ def stored(seq: int, new: NewMessage) -> Message:
     return Message(seq, "s", 0, seq, new.role, encode_parts(new.parts), None, None, None, *counts, None, seq)
 
 
-async def test_the_gauge_tells_what_the_question_was_made_of() -> None:
+async def test_the_gauge_shows_the_parts_of_the_prompt() -> None:
     stage = Noted()
     script = [Reply(text="So.", input_tokens=3_000, output_tokens=7)]
     async with ModelServer(script) as server:
@@ -286,7 +286,7 @@ async def test_the_gauge_tells_what_the_question_was_made_of() -> None:
     assert gauge.tools > 10
 
 
-async def test_a_person_s_request_is_carried_out_and_told() -> None:
+async def test_a_requested_summary_is_made_and_reported() -> None:
     stage = Noted()
     said = talk(10)[:-1]
     stage.told = list(said)
@@ -311,7 +311,7 @@ async def test_a_person_s_request_is_carried_out_and_told() -> None:
     assert gauge.history < 2_000
 
 
-async def test_what_is_pinned_is_still_read_after_a_summary() -> None:
+async def test_pinned_messages_are_not_summarised() -> None:
     stage = Noted(pins=frozenset({2, 9}))
     async with ModelServer(play) as server:
         assert text(await run(server, stage, talk(20))) == "Now this."
@@ -325,7 +325,7 @@ async def test_what_is_pinned_is_still_read_after_a_summary() -> None:
 
 
 @pytest.mark.parametrize("pins", [frozenset(range(1, 42)), frozenset(range(1, 42, 2))])
-async def test_a_conversation_that_is_all_pinned_goes_on(pins: frozenset[int]) -> None:
+async def test_a_conversation_of_pinned_messages_continues(pins: frozenset[int]) -> None:
     stage = Noted(pins=pins)
     async with ModelServer(play, window_tokens=WINDOW) as server:
         assert text(await run(server, stage, talk(20))) == "Now this."
@@ -333,7 +333,7 @@ async def test_a_conversation_that_is_all_pinned_goes_on(pins: frozenset[int]) -
     assert stage.covers
 
 
-async def test_what_is_pinned_gives_way_where_a_provider_finds_it_too_long() -> None:
+async def test_pinned_messages_are_summarised_if_the_provider_finds_the_prompt_too_long() -> None:
     said: list[HistoryItem] = []
     for seq in range(1, 80, 2):
         said.append(message(seq, "user", TextPart(text="word " * 35)))
@@ -346,7 +346,7 @@ async def test_what_is_pinned_gives_way_where_a_provider_finds_it_too_long() -> 
     assert [each for each in stage.covers if each.first_seq <= 2 <= each.last_seq]
 
 
-async def test_a_long_past_full_of_pins_is_summarised_over_them_in_the_end() -> None:
+async def test_a_long_history_full_of_pins_is_finally_summarised_with_them() -> None:
     pins = frozenset(range(10, 200, 10))
     said = [
         message(each.seq, "assistant", TextPart(text="Kept."))
@@ -363,7 +363,7 @@ async def test_a_long_past_full_of_pins_is_summarised_over_them_in_the_end() -> 
     assert around == [True] * (2 * ROUNDS_MAX - 1) + [False]
 
 
-async def test_a_person_s_request_goes_around_what_is_pinned() -> None:
+async def test_a_requested_summary_leaves_out_pinned_messages() -> None:
     stage = Noted(pins=frozenset({5}))
     said = talk(10)[:-1]
     stage.told = list(said)
@@ -373,7 +373,7 @@ async def test_a_person_s_request_goes_around_what_is_pinned() -> None:
     assert answer.notice.startswith("11 messages are now a summary of ")
 
 
-async def test_without_a_model_the_guide_cuts() -> None:
+async def test_without_a_model_the_guide_condenses_messages() -> None:
     stage = Noted()
     for said, refuses, told in (
         (talk(10)[:-1], False, "No model wrote it"),
@@ -388,7 +388,7 @@ async def test_without_a_model_the_guide_cuts() -> None:
     assert len(stage.covers) == 1
 
 
-async def test_a_window_that_the_packages_know_is_taken() -> None:
+async def test_a_window_known_to_the_packages_is_used() -> None:
     stage = Noted()
     said = talk(5)
     stage.told = list(said)

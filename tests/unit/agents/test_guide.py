@@ -139,12 +139,12 @@ async def test_it_answers_with_the_tools_a_model_would_call(
     assert told == f"from {tool}"
 
 
-async def test_without_the_tool_it_says_what_it_is() -> None:
+async def test_without_the_tool_the_guide_explains_itself() -> None:
     text, stage = await answer("which sessions are there?", tools=())
     assert (text.startswith(SETUP), stage.calls) == (True, [])
 
 
-async def test_a_call_whose_result_is_there_is_not_made_again() -> None:
+async def test_a_call_that_has_a_result_is_not_repeated() -> None:
     stage = Heard()
     call = ToolCallPart(call_id="c", name="list_sessions", arguments={})
     done = ToolResultPart(call_id="c", name="list_sessions", output=["two"])
@@ -162,7 +162,7 @@ async def test_a_call_whose_result_is_there_is_not_made_again() -> None:
     assert answered.message.parts == (TextPart(text="['two']"),)
 
 
-async def test_it_keeps_house_in_silence() -> None:
+async def test_housekeeping_turns_get_no_answer() -> None:
     answered = await Guide().run(brief(purpose="flush"), Heard())
     assert (answered.message, answered.silent) == (None, True)
     await Guide().close()

@@ -58,7 +58,7 @@ async def failure(script: Sequence[Reply | Refusal], shape: Shape = "openai", **
 
 
 @both
-async def test_an_answer_is_said_piece_by_piece_and_bears_what_it_used(shape: Shape) -> None:
+async def test_an_answer_is_streamed_and_carries_its_usage(shape: Shape) -> None:
     reply = Reply(
         thinking="Let me see.", text="A hotel in Rome.", input_tokens=40, cached_tokens=30, output_tokens=9
     )
@@ -102,7 +102,7 @@ async def test_calls_are_steps_whose_results_and_joined_messages_the_model_reads
 
 
 @both
-async def test_the_beginning_stays_the_same_and_the_context_comes_last(shape: Shape) -> None:
+async def test_the_prompt_prefix_stays_the_same_and_the_context_comes_last(shape: Shape) -> None:
     _, _, (first, second) = await ask([Reply(calls=[Call(name="look")]), Reply(text="Nice.")], shape)
     system = first.body["system"] if shape == "anthropic" else first.messages[0]
     assert "helpful assistant" in str(system)
@@ -115,7 +115,7 @@ async def test_the_beginning_stays_the_same_and_the_context_comes_last(shape: Sh
     assert second.messages[:kept] == first.messages[:kept]
 
 
-async def test_a_turn_that_goes_on_after_a_crash_sends_what_it_would_have_sent() -> None:
+async def test_a_turn_continued_after_a_crash_sends_the_same_request() -> None:
     script = [Reply(thinking="hm", text="I look.", calls=[Call(name="look")]), Reply(text="Nice.")]
     _, stage, (_, sent) = await ask(script)
     (step,) = stage.steps
@@ -131,7 +131,7 @@ async def test_a_turn_that_goes_on_after_a_crash_sends_what_it_would_have_sent()
     assert sent_again.body == sent.body
 
 
-async def test_broken_arguments_are_kept_as_they_came_for_the_stage_to_refuse() -> None:
+async def test_invalid_arguments_reach_the_stage_unchanged() -> None:
     _, stage, requests = await ask(
         [Reply(calls=[Call(name="look", arguments='{"at": ')]), Reply(text="Sorry.")]
     )
@@ -141,7 +141,7 @@ async def test_broken_arguments_are_kept_as_they_came_for_the_stage_to_refuse() 
     assert len(requests) == 2
 
 
-async def test_who_calls_tools_without_end_is_made_to_answer_and_else_fails() -> None:
+async def test_after_too_many_steps_the_model_must_answer_or_the_turn_fails() -> None:
     calling = Reply(calls=[Call(name="look")])
     script = [*[calling] * STEPS_MAX, Reply(text="Enough.")]
     answer, stage, requests = await ask(script)
@@ -170,13 +170,13 @@ async def test_who_calls_tools_without_end_is_made_to_answer_and_else_fails() ->
         ),
     ],
 )
-async def test_what_does_not_pass_is_told_at_once(shape: Shape, refusal: Refusal, told: str) -> None:
+async def test_a_permanent_failure_is_reported_at_once(shape: Shape, refusal: Refusal, told: str) -> None:
     failed = await failure([refusal], shape)
     assert failed.reason == told.format(shape, shape.upper())
     assert failed.retry_after is None
 
 
-async def test_quota_and_length_are_told_in_words() -> None:
+async def test_quota_and_length_errors_are_readable() -> None:
     quota = await failure([Refusal(status=429, kind="insufficient_quota")])
     assert quota.reason == "the account at openai has used up its quota; its owner can raise it there."
     long = Refusal(
@@ -191,7 +191,7 @@ async def test_quota_and_length_are_told_in_words() -> None:
 
 
 @both
-async def test_a_model_that_is_not_there_is_told_with_the_nearest_names(shape: Shape) -> None:
+async def test_an_unknown_model_is_reported_with_similar_names(shape: Shape) -> None:
     async with ModelServer(models=["claude-scripted-2", "scripted-2", "other"]) as server:
         agent = agent_of(server, shape)
         with pytest.raises(AgentFailed) as failed:
@@ -201,14 +201,14 @@ async def test_a_model_that_is_not_there_is_told_with_the_nearest_names(shape: S
     assert failed.value.reason.startswith(f"{shape} has no model {name!r}. Did you mean {name}-2")
 
 
-async def test_without_a_list_of_the_provider_known_names_are_suggested() -> None:
+async def test_without_the_provider_s_list_known_names_are_suggested() -> None:
     failed = await failure([Refusal(status=404)], choice=ModelChoice(model="openai:gpt-5-minni"))
     assert "gpt-5-mini" in failed.reason
 
 
 @both
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-async def test_what_may_pass_is_tried_again_after_the_provider_s_own_pause(shape: Shape, status: int) -> None:
+async def test_a_temporary_failure_is_retried_after_the_provider_s_pause(shape: Shape, status: int) -> None:
     pauses: list[float] = []
     script: list[Reply | Refusal] = [
         Refusal(status=status, retry_after_seconds=7),
@@ -225,7 +225,7 @@ async def test_what_may_pass_is_tried_again_after_the_provider_s_own_pause(shape
     ]
 
 
-async def test_patience_ends_and_leaves_the_rest_to_the_gateway() -> None:
+async def test_after_the_retry_limit_the_gateway_retries_the_turn() -> None:
     pauses: list[float] = []
     failed = await failure([Refusal(status=503)] * 20, sleeps=pauses.append)
     assert failed.reason == "openai is overloaded."
@@ -235,7 +235,7 @@ async def test_patience_ends_and_leaves_the_rest_to_the_gateway() -> None:
     assert some.retry_after == 120 * SECOND
 
 
-async def test_a_pause_of_an_hour_is_not_waited_for() -> None:
+async def test_a_turn_does_not_wait_for_a_pause_of_an_hour() -> None:
     failed = await failure([Refusal(status=429, retry_after_seconds=3_600)])
     assert (failed.reason, failed.retry_after) == (
         "openai asks for a pause: its rate limit is reached. It may be asked again in 60 minutes.",
@@ -244,7 +244,7 @@ async def test_a_pause_of_an_hour_is_not_waited_for() -> None:
 
 
 @both
-async def test_an_answer_that_breaks_off_begins_again_as_a_whole_turn(shape: Shape) -> None:
+async def test_an_answer_that_is_cut_off_is_retried_as_a_whole_turn(shape: Shape) -> None:
     stage = Noted()
     failed = await failure([Reply(text="one two three", cut_after=2)], shape, stage=stage)
     assert stage.said == ["one", " two"]
@@ -252,26 +252,26 @@ async def test_an_answer_that_breaks_off_begins_again_as_a_whole_turn(shape: Sha
 
 
 @both
-async def test_a_connection_that_is_cut_before_the_first_word_is_tried_again(shape: Shape) -> None:
+async def test_a_connection_lost_before_the_first_word_is_retried(shape: Shape) -> None:
     answer, _, requests = await ask([Reply(text="one", cut_after=0), Reply(text="Here.")], shape)
     assert answer.message is not None
     assert len(requests) == 2
 
 
-async def test_an_answer_without_an_end_is_no_answer() -> None:
+async def test_an_answer_without_a_finish_reason_is_not_an_answer() -> None:
     failed = await failure([Reply(text="one two", ends_early=True)], "anthropic")
     assert failed.reason == "the answer of anthropic:claude-scripted broke off in the middle."
     assert failed.retry_after == SECOND
 
 
 @both
-async def test_an_empty_answer_is_asked_for_again(shape: Shape) -> None:
+async def test_an_empty_answer_is_retried(shape: Shape) -> None:
     answer, _, requests = await ask([Reply(), Reply(text="Here.")], shape)
     assert answer.message is not None
     assert len(requests) == 2
 
 
-async def test_a_refusal_by_the_content_filter_is_told() -> None:
+async def test_a_refusal_by_the_content_filter_is_reported() -> None:
     failed = await failure([Reply(finish="content_filter")])
     assert (failed.reason, failed.retry_after) == (
         "openai refused to answer this (its content filter).",
@@ -280,21 +280,21 @@ async def test_a_refusal_by_the_content_filter_is_told() -> None:
 
 
 @both
-async def test_a_model_that_falls_silent_is_given_up_after_its_time(shape: Shape) -> None:
+async def test_a_silent_model_times_out(shape: Shape) -> None:
     stage = Noted()
     failed = await failure([Reply(text="one two", hang_after=1)], shape, stage=stage, timeout_seconds=1.5)
     assert failed.reason == f"{MODELS[shape]} was silent for too long."
     assert (failed.retry_after, stage.said) == (SECOND, ["one"])
 
 
-async def test_a_slow_model_is_not_a_silent_one() -> None:
+async def test_a_slow_model_does_not_time_out() -> None:
     reply = Reply(text="one two three four five six", pause_seconds=0.4)
     answer, stage, _ = await ask([reply], timeout_seconds=2)
     assert answer.message is not None
     assert len(stage.said) == 6
 
 
-async def test_a_model_that_drips_for_ever_is_given_up_too() -> None:
+async def test_an_answer_that_never_ends_times_out_too() -> None:
     reply = Reply(text="word " * 1_000, pause_seconds=0.02)
     stage = Noted()
     failed = await failure([reply], stage=stage, answer_seconds=1.0)
@@ -304,7 +304,7 @@ async def test_a_model_that_drips_for_ever_is_given_up_too() -> None:
 
 
 @both
-async def test_being_cancelled_lets_the_provider_go_at_once(shape: Shape) -> None:
+async def test_a_cancelled_turn_closes_the_request_at_once(shape: Shape) -> None:
     stage = Noted()
     async with ModelServer([Reply(text="one two", hang_after=1)]) as server:
         agent = agent_of(server, shape)
@@ -320,7 +320,7 @@ async def test_being_cancelled_lets_the_provider_go_at_once(shape: Shape) -> Non
         await agent.close()
 
 
-async def test_another_model_stands_in_at_once_and_its_failure_is_told_too() -> None:
+async def test_a_fallback_is_asked_at_once_and_its_failure_is_reported_too() -> None:
     choice = ModelChoice(model="openai:scripted", fallbacks=["anthropic:claude-scripted", "openai:scripted"])
     pauses: list[float] = []
     answer, stage, requests = await ask(
@@ -335,14 +335,14 @@ async def test_another_model_stands_in_at_once_and_its_failure_is_told_too() -> 
     assert "Nor could another: anthropic refused the key." in failed.reason
 
 
-async def test_who_cannot_answer_is_not_asked_again_with_who_may() -> None:
+async def test_a_model_that_failed_for_good_is_not_retried_with_the_others() -> None:
     choice = ModelChoice(model="openai:scripted", fallbacks=["anthropic:claude-scripted"])
     script: list[Reply | Refusal] = [Refusal(status=401), Refusal(status=529), Reply(text="Here.")]
     _, _, requests = await ask(script, choice=choice)
     assert [asked.path for asked in requests] == ["/v1/chat/completions", "/v1/messages", "/v1/messages"]
 
 
-async def test_the_session_s_model_goes_before_the_platform_s_before_the_configured_one() -> None:
+async def test_the_session_s_model_wins_over_the_platform_s_and_the_configured_one() -> None:
     choice = ModelChoice(model="a:b", by_platform={"telegram": "c:d"}, fallbacks=["e:f"])
     settings = ModelSettings(model="g:h")
     assert choice.models_for(brief()) == ["a:b", "e:f"]
@@ -352,12 +352,12 @@ async def test_the_session_s_model_goes_before_the_platform_s_before_the_configu
     assert ModelChoice().models_for(brief()) == []
 
 
-def test_who_failed_in_the_attempt_before_is_asked_last() -> None:
+def test_the_model_of_a_failed_attempt_is_asked_last() -> None:
     choice = ModelChoice(model="a:b", fallbacks=["c:d", "e:f"])
     assert choice.models_for(replace(brief(), has_failed=True)) == ["c:d", "e:f", "a:b"]
 
 
-async def test_anthropic_is_told_what_to_keep_in_its_cache() -> None:
+async def test_anthropic_requests_mark_the_cached_text() -> None:
     script = [Reply(calls=[Call(name="look")], text="So"), Reply(text="Here.", cached_tokens=4)]
     answer, _, (first, second) = await ask(script, "anthropic")
     assert answer.message is not None
@@ -426,7 +426,7 @@ async def test_in_a_group_the_model_reads_who_spoke() -> None:
     assert asked.messages[1]["content"] == '"Ben" says: hello'
 
 
-async def test_before_a_reset_it_keeps_notes_in_silence() -> None:
+async def test_before_a_reset_notes_are_kept_without_an_answer() -> None:
     script = [Reply(text="I note.", calls=[Call(name="look")]), Reply(text="Done.")]
     answer, stage, requests = await ask(script, asked=brief(purpose="flush"))
     assert (answer.message, answer.silent, len(stage.steps), stage.said) == (None, True, 1, [])
@@ -435,12 +435,12 @@ async def test_before_a_reset_it_keeps_notes_in_silence() -> None:
     assert "will soon be reset" in str(requests[0].messages)
 
 
-async def test_where_there_is_nothing_to_keep_no_model_is_asked() -> None:
+async def test_a_flush_without_tools_asks_no_model() -> None:
     answer, _, requests = await ask([], asked=brief(purpose="flush", tools=()))
     assert (answer.message, answer.silent, requests) == (None, True, [])
 
 
-async def test_a_title_is_asked_for_with_the_beginning_of_what_was_said() -> None:
+async def test_a_title_is_requested_with_the_first_messages() -> None:
     said = [
         message(1, "user", TextPart(text="Rome? " + "x" * 5_000)),
         message(2, "assistant", TextPart(text="Yes.")),
@@ -478,7 +478,7 @@ async def test_the_owner_s_price_wins_over_the_list() -> None:
 
 
 @both
-async def test_what_was_thought_is_counted_among_the_output(shape: Shape) -> None:
+async def test_thinking_tokens_are_counted_as_output(shape: Shape) -> None:
     reply = Reply(text="Here.", thinking="hm", output_tokens=20, thinking_tokens=15)
     answer, _, _ = await ask([reply], shape)
     assert answer.message is not None
@@ -501,7 +501,7 @@ async def test_without_a_model_the_guide_answers() -> None:
         ("google:gemini", "there is no key for google. Set GOOGLE_API_KEY"),
     ],
 )
-async def test_a_model_that_cannot_be_set_up_is_told_with_what_to_do(
+async def test_a_model_that_cannot_be_set_up_is_reported_with_a_remedy(
     model: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENROUTER_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
@@ -511,7 +511,7 @@ async def test_a_model_that_cannot_be_set_up_is_told_with_what_to_do(
     assert failed.retry_after is None
 
 
-async def test_where_the_conversation_chose_the_model_the_way_back_is_told(
+async def test_a_failure_of_the_conversation_s_model_names_the_command_to_undo_the_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)

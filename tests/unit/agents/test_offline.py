@@ -92,7 +92,7 @@ async def until_gone(pid: int) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_it_is_sent_what_was_said_and_neither_tools_nor_results_nor_the_context() -> None:
+def test_the_offline_model_gets_the_texts_without_tools_results_and_context() -> None:
     call = ToolCallPart(call_id="c", name="look", arguments={})
     result = ToolResultPart(call_id="c", name="look", output="seen")
     cover = Cover(
@@ -121,7 +121,7 @@ def test_it_is_sent_what_was_said_and_neither_tools_nor_results_nor_the_context(
 
 
 @pytest.mark.parametrize("text", ["word " * 400, "0123456789" * 60, "静かなカフェ" * 60])
-def test_the_newest_is_kept_and_the_rest_left_out(text: str) -> None:
+def test_only_the_newest_messages_that_fit_are_sent(text: str) -> None:
     small = fit_prompt(prompt_of(*[text_message("user", f"{number} {text}") for number in range(9)]))
     texts = [text_of(each.parts) for each in small.messages if isinstance(each, NewMessage)]
     assert 0 < len(texts) < 9
@@ -129,14 +129,14 @@ def test_the_newest_is_kept_and_the_rest_left_out(text: str) -> None:
     assert sum(map(tokens, texts)) <= PROMPT_TOKENS_MAX
 
 
-def test_of_a_message_that_is_too_long_the_end_is_kept() -> None:
+def test_a_message_that_is_too_long_keeps_its_end() -> None:
     (kept,) = fit_prompt(prompt_of(text_message("user", "a" * 90_000 + " What now?"))).messages
     assert isinstance(kept, NewMessage)
     assert text_of(kept.parts).endswith(" What now?")
     assert tokens(text_of(kept.parts)) <= PROMPT_TOKENS_MAX
 
 
-async def test_the_first_question_starts_the_process_and_the_next_finds_it() -> None:
+async def test_the_first_call_starts_the_process_and_the_next_reuses_it() -> None:
     offline, process = caller()
     await offline.prepare(MODEL)
     assert number_of(process) is None
@@ -169,7 +169,7 @@ async def test_a_process_that_died_is_started_again() -> None:
     await offline.close()
 
 
-async def test_the_process_ends_with_whoever_started_it_even_when_that_is_killed() -> None:
+async def test_the_process_ends_with_its_parent_even_if_that_is_killed() -> None:
     parent = await asyncio.create_subprocess_exec(*PROGRAM, "parent", stdout=asyncio.subprocess.PIPE)
     assert parent.stdout is not None
     pid = int(await asyncio.wait_for(parent.stdout.readline(), PATIENCE_SECONDS))
@@ -197,19 +197,19 @@ async def test_a_turn_that_is_stopped_while_the_model_loads_leaves_no_process() 
     ("how", "told"),
     [("broken", "RuntimeError: the weights are torn"), ("gone", "its process ended with 3")],
 )
-async def test_a_model_that_does_not_start_is_told_of(how: str, told: str) -> None:
+async def test_a_model_that_does_not_start_is_reported(how: str, told: str) -> None:
     offline, process = caller(how)
     assert await refusal(offline) == f"the offline model could not be started ({told})."
     assert number_of(process) is None
 
 
-async def test_a_program_that_is_not_there_is_told_of() -> None:
+async def test_a_missing_program_is_reported() -> None:
     process = OfflineProcess(("/nowhere/python",), packages=())
     told = await refusal(ModelRouter(ProviderCaller, Access(), process=process))
     assert told.startswith("the offline model could not be started (")
 
 
-async def test_a_model_that_is_not_installed_is_told_how_to_get() -> None:
+async def test_a_missing_model_is_reported_with_the_install_command() -> None:
     process = OfflineProcess(PROGRAM, packages=("no_such_package",))
     offline = ModelRouter(ProviderCaller, Access(), process=process)
     with pytest.raises(CallFailed, match="keryx offline install"):
@@ -218,7 +218,7 @@ async def test_a_model_that_is_not_installed_is_told_how_to_get() -> None:
     assert missing(("json", "no_such_package")) == ["no_such_package"]
 
 
-async def test_another_offline_model_is_not_there() -> None:
+async def test_an_unknown_offline_model_is_refused() -> None:
     offline, _ = caller()
     assert (
         await refusal(offline, "offline:gpt-5")
@@ -226,7 +226,7 @@ async def test_another_offline_model_is_not_there() -> None:
     )
 
 
-async def test_other_models_are_asked_of_their_providers() -> None:
+async def test_other_models_go_to_their_providers() -> None:
     offline, process = caller()
     with pytest.raises(CallFailed, match="there is no provider 'nobody'"):
         await offline.prepare("nobody:claude")

@@ -106,7 +106,7 @@ async def failure(
         return failed.value, server.requests
 
 
-def test_those_that_can_be_named_are_those_that_can_be_asked() -> None:
+def test_every_provider_that_the_package_knows_can_be_named() -> None:
     from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415 - it takes a second to load
 
     cases = ast.walk(ast.parse(inspect.getsource(infer_provider_class)))
@@ -122,7 +122,7 @@ def test_those_that_can_be_named_are_those_that_can_be_asked() -> None:
 
 
 @each
-async def test_it_thinks_calls_and_answers_and_tells_what_it_used(known: Known) -> None:
+async def test_thinking_calls_answer_and_usage_are_read(known: Known) -> None:
     script = [
         Reply(thinking="hm", text="I look.", calls=[Call(name="look", arguments={"at": "the hotel"})]),
         Reply(text="A hotel in Rome.", input_tokens=40, cached_tokens=30, output_tokens=9),
@@ -144,7 +144,7 @@ async def test_it_thinks_calls_and_answers_and_tells_what_it_used(known: Known) 
 
 
 @each
-async def test_a_wrong_key_is_told_with_the_variable_to_set(known: Known) -> None:
+async def test_a_wrong_key_is_reported_with_the_variable_to_set(known: Known) -> None:
     failed, asked = await failure(known, key="wrong")
     name = known.provider
     assert failed.reason == (
@@ -154,7 +154,7 @@ async def test_a_wrong_key_is_told_with_the_variable_to_set(known: Known) -> Non
 
 
 @each
-async def test_a_model_it_does_not_have_is_told_with_the_nearest_of_its_own(known: Known) -> None:
+async def test_an_unknown_model_is_reported_with_similar_names(known: Known) -> None:
     name = known.model.partition(":")[2]
     failed, _ = await failure(known, models=[f"{name}-2", "quite-another"])
     assert failed.reason == f"{known.provider} has no model {name!r}. Did you mean {name}-2?"
@@ -169,7 +169,7 @@ async def test_a_model_it_does_not_have_is_told_with_the_nearest_of_its_own(know
         (500, "{} has a fault of its own (HTTP 500)."),
     ],
 )
-async def test_trouble_that_passes_is_told_and_tried_again_by_nobody_else(
+async def test_a_temporary_failure_is_reported_and_not_retried_by_the_package(
     known: Known, status: int, reason: str
 ) -> None:
     pauses: list[float] = []
@@ -181,7 +181,7 @@ async def test_trouble_that_passes_is_told_and_tried_again_by_nobody_else(
 
 
 @each
-async def test_a_stream_that_ends_without_a_reason_is_no_answer(known: Known) -> None:
+async def test_a_stream_without_a_finish_reason_is_not_an_answer(known: Known) -> None:
     failed, _ = await failure(known, [Reply(text="one two", ends_early=True)])
     assert failed.reason == f"the answer of {known.model} broke off in the middle."
     assert failed.retry_after == SECOND
@@ -190,7 +190,7 @@ async def test_a_stream_that_ends_without_a_reason_is_no_answer(known: Known) ->
 
 
 @pytest.mark.parametrize("provider", ["ollama", "vllm"])
-async def test_who_needs_an_address_is_told_so(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_address_is_reported(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(f"{provider.upper()}_BASE_URL", raising=False)
     agent = ModelAgent(ModelChoice(model=f"{provider}:small"), Access(), otherwise=Guide(), clock=FakeClock())
     with pytest.raises(AgentFailed) as failed:
@@ -209,7 +209,7 @@ SHOWN = {"a" * 64: PNG, "b" * 64: PDF, "c" * 64: b"milk, eggs"}
 
 
 @pytest.mark.parametrize("known", [OPENAI, ANTHROPIC, GOOGLE], ids=lambda known: known.provider)
-async def test_images_and_files_arrive_with_their_bytes_and_what_cannot_be_shown_is_named(
+async def test_images_and_files_are_sent_and_unreadable_ones_named(
     known: Known,
 ) -> None:
     parts = (
@@ -227,7 +227,7 @@ async def test_images_and_files_arrive_with_their_bytes_and_what_cannot_be_shown
     assert "[gone.png: you cannot see this, because it is too large or not in the store]" in told
 
 
-async def test_an_image_that_joins_the_turn_is_shown_too() -> None:
+async def test_an_image_that_arrives_during_the_turn_is_sent_too() -> None:
     image = MediaPart(media_type="image/png", blob="a" * 64)
     joined = (NewMessage(role="user", parts=(TextPart(text="And this?"), image)),)
     script = [Reply(calls=[Call(name="look")]), Reply(text="A cat.")]
@@ -256,15 +256,13 @@ async def test_an_image_that_joins_the_turn_is_shown_too() -> None:
         ),
     ],
 )
-async def test_what_a_pause_does_not_mend_is_told_at_once(
-    known: Known, refusal: Refusal, reason: str
-) -> None:
+async def test_a_permanent_failure_is_reported_at_once(known: Known, refusal: Refusal, reason: str) -> None:
     failed, asked = await failure(known, [refusal])
     assert (failed.reason, failed.retry_after, len(asked)) == (reason, None, 1)
 
 
 @pytest.mark.parametrize("known", [OPENAI, ANTHROPIC, GOOGLE], ids=lambda known: known.provider)
-async def test_an_overloaded_provider_is_asked_again_after_the_pause_it_wants(known: Known) -> None:
+async def test_an_overloaded_provider_is_retried_after_its_retry_after(known: Known) -> None:
     pauses: list[float] = []
     script: list[Reply | Refusal] = [
         Refusal(status=503, message="overloaded", retry_after_seconds=4),

@@ -95,12 +95,12 @@ def test_a_process_that_dies_of_a_signal_has_its_number(here: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [b"", b'{"argu', told("touch ran")[:-1]])
-def test_what_was_not_told_to_the_end_is_not_run(here: Path, part: bytes) -> None:
+def test_a_command_that_was_not_received_whole_is_not_run(here: Path, part: bytes) -> None:
     run(part)
     assert [path.name for path in here.iterdir()] == [CONTROL]
 
 
-def test_what_cannot_be_started_ends_as_a_shell_says(here: Path) -> None:
+def test_a_command_that_cannot_be_started_ends_with_127(here: Path) -> None:
     run(told("true", workdir="/no/such/folder"))
     assert ended(here).exit_code == 127
     assert "It could not be started" in output(here)
@@ -118,7 +118,7 @@ def test_over_the_cap_the_newest_output_is_kept_and_all_of_it_counted(here: Path
     assert len(list(here.glob("output.*"))) == 2
 
 
-def test_what_is_written_to_it_is_read_until_its_input_is_closed(here: Path) -> None:
+def test_input_is_read_until_it_is_closed(here: Path) -> None:
     def talk() -> None:
         folder = Folder(here)
         assert folder.ask(b"wone\ntwo") == DONE
@@ -148,7 +148,7 @@ def test_input_that_is_not_read_waits_up_to_a_bound(here: Path) -> None:
     assert output(here).strip() == "600000"
 
 
-def test_a_process_that_reads_no_more_is_told_to_whoever_writes(here: Path) -> None:
+def test_writing_to_a_process_that_reads_no_more_is_refused(here: Path) -> None:
     def talk() -> None:
         await_output(here, "deaf")
         folder = Folder(here)
@@ -160,7 +160,7 @@ def test_a_process_that_reads_no_more_is_told_to_whoever_writes(here: Path) -> N
     assert ended(here).exit_code == 0
 
 
-def test_at_a_terminal_lines_are_echoed_and_a_key_ends_the_input(here: Path) -> None:
+def test_a_terminal_echoes_lines_and_a_key_ends_the_input(here: Path) -> None:
     def talk() -> None:
         folder = Folder(here)
         await_output(here, "ready")
@@ -198,12 +198,12 @@ def test_the_supervisor_loads_the_standard_library_and_nothing_else() -> None:
     assert loaded - sys.stdlib_module_names == {"__main__", "supervisor"}
 
 
-def test_who_lives_is_told_by_the_group() -> None:
+def test_a_group_with_a_living_process_is_found() -> None:
     assert has_living(os.getpgid(0))
     assert not has_living(2**22 + 1)
 
 
-def test_a_supervisor_that_is_to_end_passes_it_on(here: Path) -> None:
+def test_a_terminated_supervisor_ends_its_process(here: Path) -> None:
     def end() -> None:
         await_output(here, "ready")
         os.kill(os.getpid(), signal.SIGTERM)
@@ -212,7 +212,7 @@ def test_a_supervisor_that_is_to_end_passes_it_on(here: Path) -> None:
     assert ended(here) == Ended(exit_code=-15, was_killed=False, output_bytes=6)
 
 
-def test_what_it_leaves_running_is_ended_and_what_went_away_is_not_waited_for(here: Path) -> None:
+def test_processes_left_running_are_ended_and_detached_ones_not_waited_for(here: Path) -> None:
     daemon = f"setsid sh -c 'echo $$; touch {here}/away; exec sleep 600'"
     run(told(f"sleep 600 & echo $!; {daemon} & until test -e {here}/away; do sleep 0.02; done; exit 3"))
     left, away = map(int, output(here).split())
@@ -232,7 +232,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_output_that_finds_no_place_is_counted_and_what_follows_is_kept(here: Path) -> None:
+def test_output_lost_to_a_full_disk_is_counted_and_later_output_kept(here: Path) -> None:
     kept = OutputFiles(1_000_000)
     kept.add(b"first,")
     with files_of_at_most(10):
@@ -248,7 +248,7 @@ def test_output_that_finds_no_place_is_counted_and_what_follows_is_kept(here: Pa
     assert (found.data.endswith(b"sixth"), found.total) == (True, 33)
 
 
-def test_the_end_is_written_whole_and_not_where_nobody_reads_it(
+def test_the_end_is_written_whole_and_not_into_a_removed_folder(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_end(exit_code=1, was_killed=False, output_bytes=2)

@@ -97,7 +97,7 @@ def test_any_item_comes_back_as_it_was(item: dict[str, Any]) -> None:
     assert to_items(stored(to_message(item))) == [item]
 
 
-def test_what_is_said_is_shown_and_found_and_the_rest_is_not() -> None:
+def test_texts_are_shown_and_found_and_the_rest_is_not() -> None:
     message = stored(to_message(OUTPUT))
     assert message.text == "At the hotel.\nRome"
     assert "completed" not in search_text(message.parts, lambda _: None)
@@ -111,7 +111,7 @@ def test_plain_items_are_plain_messages() -> None:
     assert len(to_message(ITEMS[8]).parts) == len(to_message(ITEMS[10]).parts) == 1
 
 
-def test_messages_that_came_another_way_say_the_same_as_items() -> None:
+def test_other_messages_become_items_with_the_same_content() -> None:
     call = ToolCallPart(call_id="c", name="look", arguments={"at": 1})
     message = NewMessage(role="assistant", parts=(TextPart(text="Let me see."), call))
     assert to_items(stored(message)) == [
@@ -125,11 +125,11 @@ def test_messages_that_came_another_way_say_the_same_as_items() -> None:
     ]
 
 
-def test_a_value_that_equals_nothing_is_kept_all_the_same() -> None:
+def test_a_nan_value_is_kept() -> None:
     [found] = to_items(stored(to_message({"role": "user", "content": "x", "n": float("nan")})))
     assert repr(found["n"]) == "nan"
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_an_item_that_is_not_json_is_refused() -> None:
     with pytest.raises(InvalidValue, match="JSON object"):
         to_message({"role": "user", "content": object()})

@@ -27,7 +27,7 @@ class Greet(BaseTool):
         return said.upper() if given.flag("loudly") else said
 
 
-async def test_the_schema_tells_what_is_checked() -> None:
+async def test_the_schema_states_the_checks() -> None:
     offer = Greet().offer
     assert offer.parameters == {
         "type": "object",
@@ -47,7 +47,7 @@ async def test_the_schema_tells_what_is_checked() -> None:
     assert Greet().pattern(use_of()) is None
 
 
-async def test_what_is_not_said_or_null_is_the_default() -> None:
+async def test_a_missing_or_null_argument_is_the_default() -> None:
     assert await called(Greet(), whom="Ana") == "Hello, Ana! "
     assert await called(Greet(), whom="Ana", words=None, times=2.0, loudly=True) == "HELLO, ANA! HELLO, ANA! "
     assert await called(Greet(), whom="Ana", times="2", others=["Ben"]) == "Hello, Ana! Hello, Ana! And Ben! "
@@ -82,7 +82,7 @@ async def test_a_wrong_argument_is_named(arguments: dict[str, JsonValue], senten
     assert sentence in str(failure.value)
 
 
-def test_what_one_use_of_a_tool_needs_is_asked_for_there() -> None:
+def test_an_argument_that_only_some_calls_need_is_checked_there() -> None:
     parameters = {"rule": Parameter(help="When"), "number": Parameter(kind="integer", help="Which one")}
     given = Arguments({"rule": " ", "number": 3}, parameters)
     with pytest.raises(ToolFailed, match="'rule' is blank"):

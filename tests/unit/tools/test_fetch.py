@@ -62,7 +62,7 @@ green.</p><ul><li>one</li><li>two</li></ul><script>alert(1)</script>
   b</pre></body></html>"""
 
 
-async def test_a_page_is_read_as_what_is_seen_of_it() -> None:
+async def test_a_page_is_read_as_its_visible_text() -> None:
     async with site_with({"/tea": page(HTML, media_type="text/html; charset=utf-8")}) as site:
         tool = fetching()
         base = f"http://pages.test:{site.port}"
@@ -78,7 +78,7 @@ async def test_a_page_is_read_as_what_is_seen_of_it() -> None:
     assert f"\r\nhost: pages.test:{site.port}\r\n" in asked.lower()
 
 
-async def test_other_text_is_read_as_it_is_and_anything_else_only_named() -> None:
+async def test_other_text_is_read_unchanged_and_binary_content_only_named() -> None:
     pages = {
         "/json": page('{"a": 1}', media_type="application/ld+json"),
         "/latin": page("caf\xe9".encode("latin-1"), media_type="text/plain; charset=latin-1"),
@@ -106,7 +106,7 @@ async def test_other_text_is_read_as_it_is_and_anything_else_only_named() -> Non
     assert told["/endless"].endswith("is binary (video/mp4, of unknown size); only text is shown.")
 
 
-async def test_what_is_packed_is_unpacked_up_to_the_limit() -> None:
+async def test_a_compressed_answer_is_unpacked_up_to_the_limit() -> None:
     text = {"media_type": "text/plain"}
     pages = {
         "/gzip": page(gzip.compress(b"tea"), "Content-Encoding: gzip", **text),
@@ -126,7 +126,7 @@ async def test_what_is_packed_is_unpacked_up_to_the_limit() -> None:
         assert "not asked for (br)" in await refused(fetching(), f"{base}/other")
 
 
-async def test_what_goes_wrong_is_told() -> None:
+async def test_failures_are_reported() -> None:
     async with site_with({"/never": None, "/cut": b"HTTP/1.1 200"}) as site:
         base = f"http://pages.test:{site.port}"
         assert await refused(fetching(), f"{base}/none") == f"{base}/none answered 404 Not Found."
@@ -154,16 +154,16 @@ async def test_what_goes_wrong_is_told() -> None:
         "2001:0:4136:e378:8000:63bf:3fff:fdd2",
     ],
 )  # fmt: skip
-def test_an_address_that_not_everybody_can_reach_is_not_public(address: str) -> None:
+def test_a_private_address_is_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"])
-def test_an_address_that_everybody_can_reach_is_public(address: str) -> None:
+def test_a_public_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
-async def test_a_private_address_is_refused_under_whatever_name() -> None:
+async def test_a_private_address_is_refused_under_any_name() -> None:
     async with site_with({"/": page("tea")}) as site:
         tool = FetchUrl(FetchPolicy())
         for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"):
@@ -172,7 +172,7 @@ async def test_a_private_address_is_refused_under_whatever_name() -> None:
         assert site.asked == []
 
 
-async def test_one_private_address_among_others_spoils_a_name() -> None:
+async def test_one_private_address_is_enough_to_refuse_a_host() -> None:
     async def both(host: str, port: int) -> Sequence[str]:
         return ["93.184.216.34", "10.0.0.1"]
 
@@ -181,13 +181,13 @@ async def test_one_private_address_among_others_spoils_a_name() -> None:
     assert "tools.fetch.allow" in told
 
 
-async def test_private_addresses_are_reached_where_the_owner_allows_it() -> None:
+async def test_private_addresses_are_fetched_if_the_owner_allows_it() -> None:
     async with site_with({"/": page("tea")}) as site:
         told = await called(FetchUrl(FetchPolicy(private=True)), url=f"http://127.0.0.1:{site.port}/")
     assert told.endswith("\n\ntea")
 
 
-async def test_a_name_is_looked_up_once_and_the_judged_address_is_the_one_that_is_reached() -> None:
+async def test_a_name_is_looked_up_once_and_the_checked_address_is_used() -> None:
     """A name that stands for another machine a moment later gains nothing; no system knows this one."""
     names = Names({"pages.test": ["127.0.0.1", "127.0.0.2"]})
     async with site_with({"/": page("tea")}) as site:
@@ -196,7 +196,7 @@ async def test_a_name_is_looked_up_once_and_the_judged_address_is_the_one_that_i
     assert names.asked == ["pages.test"]
 
 
-async def test_every_hop_is_judged() -> None:
+async def test_every_redirect_is_checked() -> None:
     pages = {
         "/start": moved("/next", "Set-Cookie: a=1"),
         "/next": moved("//pages.test:{port}/end"),
@@ -218,7 +218,7 @@ async def test_every_hop_is_judged() -> None:
         assert "redirects more than 5 times" in await refused(tool, f"{base}/round")
 
 
-async def test_the_next_address_is_tried_where_the_first_does_not_answer() -> None:
+async def test_the_next_address_is_tried_if_the_first_does_not_answer() -> None:
     async def two(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.2", "127.0.0.1"]
 
@@ -267,5 +267,5 @@ def seen(html: str) -> str:
         ("<table><tr><td>1<td>2</table>", "1\n2"),
     ],
 )
-def test_what_is_seen_of_a_page(html: str, text: str) -> None:
+def test_the_visible_text_of_a_page(html: str, text: str) -> None:
     assert seen(html) == text

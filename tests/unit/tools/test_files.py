@@ -47,7 +47,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_what_changes_files_says_so(desk: Desk) -> None:
+def test_tools_that_change_files_declare_their_effect(desk: Desk) -> None:
     assert {(offer.name, offer.effect, offer.toolset) for offer in desk.tools.offers()} == {
         ("read_file", "pure", "files"),
         ("write_file", "idempotent", "files"),
@@ -60,7 +60,7 @@ def test_what_changes_files_says_so(desk: Desk) -> None:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-async def test_a_window_is_read_and_says_where_it_is(desk: Desk) -> None:
+async def test_a_range_of_lines_is_read_with_its_position(desk: Desk) -> None:
     (desk.root / "a.txt").write_bytes("eins\r\nzwei\ndrei\nvier ü".encode())
     assert await desk.do("read_file", "a.txt") == "a.txt, lines 1 to 4 of 4.\neins\nzwei\ndrei\nvier ü"
     window = await desk.do("read_file", "a.txt", first_line=2, lines=2)
@@ -70,7 +70,7 @@ async def test_a_window_is_read_and_says_where_it_is(desk: Desk) -> None:
     assert await desk.do("read_file", "empty") == "empty is empty."
 
 
-async def test_a_long_file_is_read_in_windows_that_are_never_long_results(desk: Desk) -> None:
+async def test_a_long_file_is_read_in_ranges_below_the_limit_of_long_results(desk: Desk) -> None:
     lines = [f"{number}: {'x' * (number % 90)}" for number in range(1, 1_501)]
     (desk.root / "long.txt").write_text("\n".join([*lines, "y" * 5_000]))
     read: Sequence[str] = []
@@ -82,7 +82,7 @@ async def test_a_long_file_is_read_in_windows_that_are_never_long_results(desk: 
     assert read[-1] == "y" * LINE_CHARACTERS_MAX + " [3000 characters more]"
 
 
-async def test_what_is_no_text_file_is_refused_with_a_sentence(desk: Desk) -> None:
+async def test_a_file_that_is_not_text_is_refused_with_a_reason(desk: Desk) -> None:
     (desk.root / "picture").write_bytes(b"\x89PNG\0\0")
     os.mkfifo(desk.root / "pipe")
     assert (
@@ -166,7 +166,7 @@ async def test_a_file_that_cannot_be_written_stays_as_it_was(desk: Desk) -> None
     assert (desk.root / "a.txt").read_text() == "tea"
 
 
-async def test_a_text_is_replaced_where_it_stands_once(desk: Desk) -> None:
+async def test_a_text_is_replaced_if_it_occurs_once(desk: Desk) -> None:
     path = desk.root / "a.txt"
     path.write_text("one tea, two teas")
     twice = await desk.refused("edit_file", "a.txt", old="tea", new="milk")
@@ -180,14 +180,14 @@ async def test_a_text_is_replaced_where_it_stands_once(desk: Desk) -> None:
     assert "There is no file" in await desk.refused("edit_file", "b.txt", old="a", new="b")
 
 
-async def test_line_ends_of_another_system_are_kept(desk: Desk) -> None:
+async def test_crlf_line_ends_are_kept(desk: Desk) -> None:
     path = desk.root / "dos.txt"
     path.write_bytes(b"one\r\ntwo\r\nthree\r\n")
     await desk.do("edit_file", "dos.txt", old="one\ntwo\n", new="1\n2\n")
     assert path.read_bytes() == b"1\r\n2\r\nthree\r\n"
 
 
-async def test_what_is_not_utf_8_or_too_large_is_not_edited(desk: Desk) -> None:
+async def test_a_file_that_is_not_utf_8_or_too_large_is_not_edited(desk: Desk) -> None:
     (desk.root / "latin").write_bytes(b"caf\xe9")
     assert "not UTF-8" in await desk.refused("edit_file", "latin", old="caf", new="x")
     (desk.root / "big").write_bytes(b"x" * (EDIT_BYTES_MAX + 1))
@@ -195,7 +195,7 @@ async def test_what_is_not_utf_8_or_too_large_is_not_edited(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("path", [".git/config", "sub/.git", "sub/.GIT/hooks/x", "link/config"])
-async def test_what_says_which_programs_git_runs_is_changed_by_nobody(desk: Desk, path: str) -> None:
+async def test_git_s_own_files_are_not_changed(desk: Desk, path: str) -> None:
     (desk.root / ".git").mkdir()
     (desk.root / ".git" / "config").write_text("[core]")
     (desk.root / "link").symlink_to(desk.root / ".git")

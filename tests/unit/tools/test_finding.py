@@ -115,7 +115,7 @@ async def test_lines_are_found_by_a_regular_expression(root: Path) -> None:
         await look_with(root, "find_in_files", pattern="x" * 1_001)
 
 
-async def test_a_pattern_that_would_never_end_is_ended_and_what_was_found_is_told(tmp_path: Path) -> None:
+async def test_a_pattern_that_never_ends_is_stopped_and_its_hits_returned(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("aaa!\n" + "a" * 64 + "\n")
     told = await look_with(tmp_path, "find_in_files", seconds=4, pattern="(a|a)*!", regex=True)
     assert told == "a.txt:1: aaa!\nThis is not all: the search was ended after 4 s. Look in a smaller folder."
@@ -144,7 +144,7 @@ def ask(**request: object) -> list[list[str]]:
     return [json.loads(line) for line in told.getvalue().splitlines()]
 
 
-def test_the_program_says_what_it_finds_as_it_goes(root: Path) -> None:
+def test_the_program_writes_each_hit_at_once(root: Path) -> None:
     place = {"root": str(root), "folder": str(root), "kept_out": [str(root / "keryx")]}
     assert ask(**place, glob="a*") == [["hit", "a.py"]]
     assert ask(**place, pattern="tea", glob="*.py", hits_max=1) == [

@@ -75,7 +75,7 @@ def starts(folder: Path) -> int:
     return (folder / "book").read_text().split().count("start")
 
 
-async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path: Path) -> None:
+async def test_tools_are_offered_and_called_and_their_results_converted(tmp_path: Path) -> None:
     server = by_hand(tmp_path, effects={"fill": "once", "sleep": "idempotent"}, toolset="office")
     async with serving(tmp_path, server) as servers:
         assert servers.tools() == []
@@ -118,13 +118,13 @@ async def test_tools_are_offered_and_called_and_their_results_are_ours(tmp_path:
     assert starts(tmp_path) == 1
 
 
-async def test_a_tool_that_does_not_answer_is_waited_for_as_long_as_is_set(tmp_path: Path) -> None:
+async def test_a_tool_that_does_not_answer_times_out(tmp_path: Path) -> None:
     async with serving(tmp_path, by_hand(tmp_path, timeout_seconds=1)) as servers:
         await up(servers)
         assert "did not answer within 1 s" in await failure(servers, "hand__sleep")
 
 
-async def test_a_server_that_crashes_is_started_again_and_only_what_may_be_repeated_is(
+async def test_a_crashed_server_is_restarted_and_only_repeatable_calls_are_repeated(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path, by_hand(tmp_path)) as servers:
@@ -137,7 +137,7 @@ async def test_a_server_that_crashes_is_started_again_and_only_what_may_be_repea
     assert (book.count("crash"), book.count("crash_once")) == (4, 1)
 
 
-async def test_tools_that_were_listed_before_are_there_at_once_and_start_the_server_when_called(
+async def test_stored_tools_are_offered_at_once_and_a_call_starts_the_server(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path, by_hand(tmp_path)) as servers:
@@ -154,7 +154,7 @@ async def test_tools_that_were_listed_before_are_there_at_once_and_start_the_ser
     assert McpServers([by_hand(tmp_path)], folder=tmp_path / "mcp").tools() == []
 
 
-async def test_a_server_that_never_comes_holds_up_one_turn_for_a_moment(tmp_path: Path) -> None:
+async def test_a_server_that_never_starts_delays_one_turn_briefly(tmp_path: Path) -> None:
     program = tmp_path / "lost.py"
     shutil.copy(PROGRAMS / "mcp_by_hand.py", program)
     command = (sys.executable, "-S", str(program), str(tmp_path / "book"))
@@ -171,7 +171,7 @@ async def test_a_server_that_never_comes_holds_up_one_turn_for_a_moment(tmp_path
         assert "cannot be reached now" in await failure(servers, "lost__echo")
 
 
-async def test_the_first_turn_waits_for_a_slow_server_where_no_other_turn_will_have_it(
+async def test_a_single_turn_waits_for_a_slow_server(
     tmp_path: Path,
 ) -> None:
     async with serving(tmp_path, by_hand(tmp_path, env={"PATIENCE": "1"}), first_seconds=0.05) as servers:
@@ -209,7 +209,7 @@ async def test_a_program_that_ends_while_it_is_written_to_leaves_no_traceback() 
     assert told == []
 
 
-async def test_a_server_that_fails_is_waited_for_no_longer_and_says_why(tmp_path: Path) -> None:
+async def test_a_failed_server_is_reported_and_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "broken.log").write_text("an old story\n")
     write = "import sys; sys.stderr.write('Traceback\\nKeyError: \\x1b[1mTOKEN\\n\\n'); sys.exit(1)"
@@ -230,7 +230,7 @@ async def test_a_server_that_fails_is_waited_for_no_longer_and_says_why(tmp_path
         ]
 
 
-async def test_a_server_that_works_again_is_told_of_no_more(tmp_path: Path) -> None:
+async def test_a_server_that_works_again_is_no_longer_reported(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()  # it cannot note its start
     async with serving(tmp_path, by_hand(tmp_path)) as servers:
         await servers.ready()
@@ -241,7 +241,7 @@ async def test_a_server_that_works_again_is_told_of_no_more(tmp_path: Path) -> N
         await until(lambda: not servers.troubles())
 
 
-async def test_a_list_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
+async def test_tools_that_cannot_be_stored_are_still_offered(tmp_path: Path) -> None:
     (tmp_path / "mcp" / "hand.json").mkdir(parents=True)
     async with serving(tmp_path, by_hand(tmp_path)) as servers:
         await up(servers)
@@ -289,7 +289,7 @@ async def test_a_server_made_with_the_protocol_s_own_package_is_reached_by_pipe_
         ("x" * 80, "s__" + "x" * 52),
     ],
 )
-def test_a_name_fits_every_provider_and_meets_no_other(tool: str, name: str) -> None:
+def test_offered_names_suit_every_provider_and_are_unique(tool: str, name: str) -> None:
     offered = offered_name("s", tool)
     assert offered.startswith(name)
     assert len(offered) <= 64

@@ -86,7 +86,7 @@ def runs(pid: int) -> bool:
         return False
 
 
-async def test_a_command_runs_in_the_workspace_and_tells_its_output_in_order(
+async def test_a_command_runs_in_the_workspace_and_returns_its_output_in_order(
     terminal: Terminal, root: Path
 ) -> None:
     assert (terminal.offer.effect, terminal.offer.toolset) == ("ask", "terminal")
@@ -108,7 +108,7 @@ async def test_a_folder_of_the_workspace_can_be_chosen_and_no_other(terminal: Te
         await called(terminal, command="pwd", workdir="out")
 
 
-async def test_a_command_sees_what_it_is_given_and_nothing_else(terminal: Terminal) -> None:
+async def test_a_command_sees_only_the_variables_it_is_given(terminal: Terminal) -> None:
     told = await called(terminal, command="env")
     seen = dict(line.split("=", 1) for line in told.splitlines()[1:])
     for added_by_the_shell in ("PWD", "SHLVL", "_", "OLDPWD"):
@@ -121,22 +121,20 @@ async def test_a_command_sees_what_it_is_given_and_nothing_else(terminal: Termin
     }
 
 
-async def test_when_its_time_is_up_a_command_is_ended_with_its_children(
-    terminal: Terminal, root: Path
-) -> None:
+async def test_at_the_time_limit_a_command_is_ended_with_its_children(terminal: Terminal, root: Path) -> None:
     command = "echo began; sleep 600 & echo $! > pids; wait"
     told = await called(terminal, command=command, timeout_seconds=1)
     assert told == "It was ended after 1 s.\nbegan\n"
     assert await are_gone(await pids(root / "pids", count=1))
 
 
-async def test_what_a_command_leaves_behind_ends_with_it(terminal: Terminal, root: Path) -> None:
+async def test_processes_left_by_a_command_are_ended(terminal: Terminal, root: Path) -> None:
     told = await called(terminal, command="sleep 600 & echo $! > pids")
     assert told == "Exit code 0. Processes that it left running were ended. It wrote nothing."
     assert await are_gone(await pids(root / "pids", count=1))
 
 
-async def test_what_left_its_group_holds_nobody_up(terminal: Terminal, root: Path) -> None:
+async def test_a_process_that_left_the_group_delays_nothing(terminal: Terminal, root: Path) -> None:
     daemon = "setsid sh -c 'echo $$ > pids; exec sleep 600'"
     told = await called(terminal, command=f"{daemon} & until test -s pids; do sleep 0.05; done; echo done")
     assert "done" in told
@@ -174,7 +172,7 @@ async def test_much_output_is_cut_in_the_middle(root: Path) -> None:
     assert len(ran.output) < 1_100
 
 
-async def test_a_terminal_is_there_where_one_is_asked_for(terminal: Terminal, root: Path) -> None:
+async def test_a_command_gets_a_terminal_on_request(terminal: Terminal, root: Path) -> None:
     colour = "printf '\\033[31mred\\033[0m\\033]0;title\\007\\n'"
     command = f"test -t 1 && tty && stty size < /dev/tty && {colour}; cat; exit 4"
     told = (await called(terminal, command=command, pty=True, timeout_seconds=60)).split("\n")
@@ -188,14 +186,14 @@ async def test_a_terminal_is_there_where_one_is_asked_for(terminal: Terminal, ro
     assert await are_gone(found)
 
 
-async def test_what_cannot_be_started_is_told(root: Path) -> None:
+async def test_a_command_that_cannot_be_started_is_reported(root: Path) -> None:
     for arguments in (["/no/such/program"], ["/bin/echo", "a\0b"]):
         program = Program(arguments=arguments, folder=root, environment={}, seconds=60)
         with pytest.raises(ToolFailed, match="cannot be started"):
             await run_program(program)
 
 
-async def test_a_program_that_does_not_read_all_it_is_given_ends_all_the_same(root: Path) -> None:
+async def test_a_program_that_does_not_read_its_whole_input_still_ends(root: Path) -> None:
     program = Program(
         arguments=["/bin/sh", "-c", "head -c 3; exit 5"],
         folder=root,
@@ -236,7 +234,7 @@ async def test_a_command_in_the_background_is_started_with_what_it_needs(
     assert "You get a notice" not in await called(terminal, command="make", background=True, quiet=True)
 
 
-def test_what_can_be_typed_at_is_asked_about_each_time(terminal: Terminal, root: Path) -> None:
+def test_a_background_command_is_asked_about_each_time(terminal: Terminal, root: Path) -> None:
     use = use_of(command="git gui", background=True)
     assert terminal.question(use) == (
         f"May I run this command in the background, with input from the agent, in {root}?\n\ngit gui"
@@ -269,7 +267,7 @@ def test_the_question_shows_everything_that_would_run_and_where(terminal: Termin
         ({"command": "make", "timeout_seconds": 601}, "must be at most 600"),
     ],
 )
-async def test_a_call_that_cannot_be_carried_out_is_asked_about_by_nobody(
+async def test_a_call_that_cannot_run_is_not_asked_about(
     terminal: Terminal, arguments: dict[str, JsonValue], sentence: str
 ) -> None:
     with pytest.raises(ToolFailed, match=sentence):
@@ -309,15 +307,13 @@ async def test_a_call_that_cannot_be_carried_out_is_asked_about_by_nobody(
         ),
     ],
 )
-def test_always_covers_more_than_the_very_command_only_where_it_just_looks(
+def test_a_standing_approval_covers_other_arguments_only_of_read_only_programs(
     terminal: Terminal, command: str, pattern: str
 ) -> None:
     assert terminal.pattern(use_of(command=command)) == pattern
 
 
-async def test_a_folder_that_file_tools_could_fill_never_says_what_git_runs(
-    terminal: Terminal, root: Path
-) -> None:
+async def test_a_folder_written_by_file_tools_cannot_configure_git(terminal: Terminal, root: Path) -> None:
     for folder in ("objects", "refs"):
         (root / folder).mkdir()
     (root / "HEAD").write_text("ref: refs/heads/main\n")
