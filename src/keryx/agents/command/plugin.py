@@ -16,21 +16,21 @@ COMMAND: Setting[tuple[str, ...]] = Setting(
     default=(),
     place="own",
     is_path=True,
-    help="The command line of a program that is run for each turn and answers it.",
+    help="The command line of a program that runs once for each turn and answers it.",
 )
 FORMAT: Setting[CommandFormat] = Setting(
     name="agent.format",
     read=one_of(get_args(CommandFormat)),
     default="text",
     place="own",
-    help="What that program reads and writes: `text`, or `jsonl`, an object a line.",
+    help="The format of that program's input and output: `text`, or `jsonl` with one object per line.",
 )
 TIMEOUT: Setting[int] = Setting(
     name="agent.timeout_seconds",
     read=whole(1, 86_400),
     default=600,
     place="own",
-    help="How long that program may be silent, before its first word and after any other.",
+    help="The longest time without output of that program, before and after its first word.",
 )
 
 

@@ -29,7 +29,7 @@ MODEL: Setting[str | None] = Setting(
     name="model",
     read=optional(checked(check_model_name)),
     default=None,
-    help="The model that answers, as `provider:name`; where none is set, the built-in guide does.",
+    help="The model that answers, as `provider:name`; if none is set, the built-in guide answers.",
 )
 ON: Setting[str | None] = Setting(
     name="models.on.<platform>",
@@ -43,33 +43,33 @@ FALLBACKS: Setting[tuple[str, ...]] = Setting(
     name="models.fallbacks",
     read=list_of(check_model_name),
     default=(),
-    help="The models that are asked in turn where the chosen one does not answer; a list.",
+    help="The models that are asked, in this order, if the chosen model does not answer; a list.",
 )
 TIMEOUT = Setting(
     name="models.timeout_seconds",
     read=whole(1, 3_600),
     default=120,
-    help="How long a model may be silent, before its first word and after any other.",
+    help="The longest time without output of a model, before and after its first word.",
 )
 PRICES: Setting[Price | None] = Setting(
     name="models.prices.<model>",
     read=price,
     default=None,
     chosen=check_model_name,
-    help="What a million tokens of a model cost in dollars: input, output; or input, cached input, output; a list.",
+    help="The price of a million tokens of a model in dollars: input, output; or input, cached input, output; a list.",
 )
 CONTEXT: Setting[int | None] = Setting(
     name="models.context_tokens",
     read=optional(_TOKENS),
     default=None,
-    help="How many tokens a model reads and writes at most; `none` for what is known of it, else 128,000.",
+    help="The context window of the models in tokens; `none` for each model's known size, else 128,000.",
 )
 CONTEXT_OF: Setting[int | None] = Setting(
     name="models.context_tokens_of.<model>",
     read=_TOKENS,
     default=None,
     chosen=check_model_name,
-    help="The same of one model, written `provider:name`, which wins.",
+    help="The context window of one model, written `provider:name`; it takes precedence.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (MODEL, ON, FALLBACKS, TIMEOUT, PRICES, CONTEXT, CONTEXT_OF)
 

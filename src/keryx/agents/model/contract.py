@@ -83,7 +83,7 @@ class Access:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Keys and addresses by the names that the providers' packages read, such as ``OPENAI_API_KEY``."""
     timeout_seconds: float = 120.0
-    """How long a model may be silent, before its first word and after any other."""
+    """The longest time without output of a model, before and after its first word."""
     answer_seconds: float = 1_800.0
     """How long one answer may take in all, because a model that writes one word a minute is never silent."""
     prices: Mapping[str, Price] = field(default_factory=dict)

@@ -88,27 +88,27 @@ ENV: Setting[tuple[str, ...]] = _setting(
     "env",
     pairs,
     (),
-    "Variables it is given; `$NAME` takes a value from the environment or the `.env`.",
+    "Its environment variables; `$NAME` inserts a variable of the environment or the `.env`.",
     holds_pairs=True,
 )
 URL: Setting[str | None] = _setting(
     "url", optional(web_address), None, "The address of an MCP server that runs elsewhere (streamable HTTP)."
 )
 HEADERS: Setting[tuple[str, ...]] = _setting(
-    "headers", pairs, (), "Headers it is sent; `$NAME` in them is taken as above.", holds_pairs=True
+    "headers", pairs, (), "The HTTP headers of requests to it; `$NAME` works as above.", holds_pairs=True
 )
 TOOLSET: Setting[str | None] = _setting(
-    "toolset", optional(checked(check_toolset)), None, "The set its tools belong to; else `mcp-<name>`."
+    "toolset", optional(checked(check_toolset)), None, "The toolset of its tools; else `mcp-<name>`."
 )
 EFFECTS: Setting[tuple[str, ...]] = _setting(
     "effects",
     pairs_of(_EFFECT),
     (),
-    "What its tools do, by name: `pure`, `idempotent`, `once` or `ask`.",
+    "The effects of its tools, by name: `pure`, `idempotent`, `once` or `ask`.",
     holds_pairs=True,
 )
 TIMEOUT: Setting[int | None] = _setting(
-    "timeout_seconds", whole(1, 3_600), None, f"How long a call of it may take; else {CALL_SECONDS}."
+    "timeout_seconds", whole(1, 3_600), None, f"The time limit of a call; else {CALL_SECONDS}."
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (COMMAND, ENV, URL, HEADERS, TOOLSET, EFFECTS, TIMEOUT)
 

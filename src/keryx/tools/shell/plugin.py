@@ -28,7 +28,7 @@ VARIABLES: Final[Setting[tuple[str, ...]]] = Setting(
     read=list_of(variable_name),
     default=(),
     place="own",
-    help="The variables that commands see though they look like secrets; a list.",
+    help="The variables that commands get although they look like secrets; a list.",
 )
 
 

@@ -30,7 +30,7 @@ FETCH_ALLOW: Setting[tuple[str, ...]] = Setting(
     read=list_of(host),
     default=(),
     place="own",
-    help="The hosts that `fetch_url` may reach though their addresses are private; a list.",
+    help="The hosts that `fetch_url` may reach although their addresses are private; a list.",
 )
 
 
