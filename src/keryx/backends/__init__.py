@@ -1,1 +1,1 @@
-"""Where background processes run."""
+"""The backends that run background processes, and their contract."""

@@ -1,4 +1,4 @@
-"""What a plug-in of a process backend brings: its settings, and how the backend is made.
+"""The contract of a process backend plug-in: its settings, and how the backend is made.
 
 The backend ``<name>`` runs background processes where a setting below ``backends.<name>`` has a value; else the default
 backend does.
@@ -17,12 +17,12 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendContext:
-    """What a backend is made with."""
+    """The arguments for making a backend."""
 
     configuration: Configuration
     database: Database
     folder: Path
-    """Where it keeps a folder for each process that runs, or ended not long ago."""
+    """The place of a folder for each process that runs or has ended recently."""
     clock: Clock
     ids: Ids
 

@@ -1,1 +1,1 @@
-"""What an agent may do: each tool with its effect, as calls of transactions and views."""
+"""The tools that an agent may call, and their contract."""

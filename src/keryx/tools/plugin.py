@@ -1,7 +1,7 @@
-"""What a plug-in of tools brings: its settings, and how the tools are made.
+"""The contract of a tool plug-in: its settings, and how the tools are made.
 
-The tools of Keryx itself are always there. Those of another package are there once a setting below ``tools.<name>`` has
-a value. ``toolsets`` decides who is given which.
+The tools of Keryx itself are always available. Those of another package are available once a setting below
+``tools.<name>`` has a value. ``toolsets`` decides which tools each role gets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What tools are made with."""
+    """The arguments for making tools."""
 
     configuration: Configuration
     database: Database
@@ -28,13 +28,13 @@ class ToolContext:
     splitters: Mapping[str, SplitChat]
     """Each connected platform's way to read the chat of a route."""
     troubles: Callable[[], Sequence[str]]
-    """What does not work now, a sentence each, for owners."""
+    """Returns a sentence for owners about each current problem."""
     is_for_one_turn: bool
-    """Whether Keryx answers once and ends, so that tools which come late would never come."""
+    """Whether Keryx answers once and ends, so that no later turn can have tools that are listed late."""
 
     @property
     def workspaces(self) -> Workspaces:
-        """Where sessions work."""
+        """The workspaces of sessions."""
         return Workspaces(
             default=self.configuration.workspace or Path.cwd(),
             kept_out=(self.configuration.config_dir, self.configuration.data_dir),
@@ -43,7 +43,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeTools:
-    """Tools that are always there, and those that come and go."""
+    """Tools that are always available, and those that come and go."""
 
     tools: Sequence[Tool] = ()
     source: ToolSource | None = None
