@@ -179,9 +179,9 @@ def _id_salt(configuration: Configuration, ids: Ids) -> str | None:
     return path.read_text(encoding="ascii")
 
 
-async def _warm_up(answerer: Answerer, sources: _ToolSources) -> None:
+async def _warm_up(answerer: Answerer, sources: Sequence[ToolSource]) -> None:
     warm_up = [] if answerer.warm_up is None else [answerer.warm_up()]
-    await asyncio.gather(*warm_up, sources.ready())
+    await asyncio.gather(*warm_up, *(source.ready() for source in sources))
 
 
 def make_adapters(configuration: Configuration) -> list[Adapter]:

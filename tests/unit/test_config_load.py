@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keryx.agents.model.choice import MODEL, access_of, model_choice
-from keryx.config import Configuration, PromptSettings
+from keryx.config import Configuration
 from keryx.config.setting import Setting
 from keryx.config_load import explain_all, find_folders, get_value, load_config, set_value
 from keryx.config_load.files import replace_file
@@ -21,7 +21,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.people.rules.toolset import ToolsetSettings
 from keryx.core.turns.rules.reset import ResetPolicy
 from keryx.errors import InvalidValue
-from keryx.platforms.webhook.settings import CALLBACK, ENABLED, HOST, PORT, SECRET
+from keryx.platforms.webhook.plugin import CALLBACK, ENABLED, HOST, PORT, SECRET
 from keryx.tools.shell.plugin import VARIABLES, command_variables
 from keryx.tools.web.plugin import FETCH_ALLOW, FETCH_PRIVATE
 from tests.plugged import declare, declare_platforms

@@ -9,8 +9,7 @@ from keryx.agents.agent import Brief
 from keryx.agents.model.contract import Access
 from keryx.config import Configuration
 from keryx.config.readers import NONE, Raw, checked, items, list_of, optional, whole
-from keryx.config.setting import PREFIX, Setting
-from keryx.config.values import Values
+from keryx.config.setting import PREFIX, Setting, Values
 from keryx.core.context.rules.prices import Price, parse_price
 from keryx.core.conversations.rules.source import check_known_platform, check_platform
 from keryx.core.values.model_name import check_model_name
@@ -35,8 +34,8 @@ ON: Setting[str | None] = Setting(
     name="models.on.<platform>",
     read=optional(checked(check_model_name)),
     default=None,
-    chosen=check_platform,
-    platforms=check_known_platform,
+    check_choice=check_platform,
+    check_platforms=check_known_platform,
     help="The model that answers on a platform.",
 )
 FALLBACKS: Setting[tuple[str, ...]] = Setting(
@@ -55,7 +54,7 @@ PRICES: Setting[Price | None] = Setting(
     name="models.prices.<model>",
     read=price,
     default=None,
-    chosen=check_model_name,
+    check_choice=check_model_name,
     help="The price of a million tokens of a model in dollars: input, output; or input, cached input, output; a list.",
 )
 CONTEXT: Setting[int | None] = Setting(
@@ -68,7 +67,7 @@ CONTEXT_OF: Setting[int | None] = Setting(
     name="models.context_tokens_of.<model>",
     read=_TOKENS,
     default=None,
-    chosen=check_model_name,
+    check_choice=check_model_name,
     help="The context window of one model, written `provider:name`; it takes precedence.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (MODEL, ON, FALLBACKS, TIMEOUT, PRICES, CONTEXT, CONTEXT_OF)

@@ -102,10 +102,9 @@ def call_line(name: str, arguments: JsonValue) -> str:
 
 
 def call_ending(call: ShownCall) -> str:
-    """Return how a call ended and how long it took; the time is not known of a program's own calls."""
-    seconds = (
-        None if call.took is None or call.name.startswith(NAME_PREFIX) else f"{call.took / SECOND:.1f} s"
-    )
+    """Return the outcome and the duration of a call. The duration of a program's own call is not known."""
+    took = None if call.name.startswith(NAME_PREFIX) else call.took
+    seconds = None if took is None else f"{took / SECOND:.1f} s"
     how = "interrupted" if call.state == "unknown" else "failed" if call.has_failed else None
     return ", ".join(filter(None, (how, seconds)))
 

@@ -64,7 +64,7 @@ class SearchTool(BaseTool):
                 folder=workspace.root,
                 environment={},
                 seconds=self._seconds,
-                given=json.dumps(request).encode(),
+                stdin=json.dumps(request).encode(),
                 output_bytes_max=OUTPUT_BYTES_MAX,
             )
         )

@@ -20,8 +20,7 @@ from keryx.config.readers import (
     web_address,
     whole,
 )
-from keryx.config.setting import Setting
-from keryx.config.values import Values
+from keryx.config.setting import Setting, Values
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
@@ -74,7 +73,7 @@ def _setting(
         read=read,
         default=default,
         place="own",
-        chosen=server_name,
+        check_choice=server_name,
         is_path=is_path,
         holds_pairs=holds_pairs,
         help=description,
