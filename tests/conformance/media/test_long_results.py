@@ -18,7 +18,7 @@ from keryx.errors import NotFound, ToolFailed
 from keryx.store.database import Database, Tx
 from keryx.testing.builders import dm, result_message
 from keryx.testing.clock import FakeClock
-from keryx.tools.keryx.history_tools import ReadResult
+from keryx.tools.keryx.read_result import ReadResult
 from keryx.tools.tool import ToolCall
 from tests.conformance.acting import call
 from tests.conformance.stage import Stage

@@ -18,7 +18,7 @@ from keryx.store.database import Database
 from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
 from keryx.tools.files.plugin import file_tools
-from keryx.tools.keryx.history_tools import ReadResult
+from keryx.tools.keryx.read_result import ReadResult
 from keryx.tools.shell.terminal import Terminal
 from keryx.tools.tool import Tool
 from keryx.tools.workspace import Workspaces

@@ -11,8 +11,9 @@ import pytest
 from keryx.core.media.rules import SHOWN_MAX
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import ToolFailed
-from keryx.tools.files.file_tools import EDIT_BYTES_MAX, LINE_CHARACTERS_MAX
+from keryx.tools.files.edit_file import EDIT_BYTES_MAX
 from keryx.tools.files.plugin import file_tools
+from keryx.tools.files.read_file import LINE_CHARACTERS_MAX
 from keryx.tools.tool import Toolbox
 from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called, use_of

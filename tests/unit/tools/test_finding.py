@@ -9,7 +9,8 @@ import pytest
 
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import ToolFailed
-from keryx.tools.files.search_tools import HITS_MAX, LISTED_MAX, FindInFiles, ListFiles
+from keryx.tools.files.find_in_files import HITS_MAX, FindInFiles
+from keryx.tools.files.list_files import LISTED_MAX, ListFiles
 from keryx.tools.programs import search_files
 from keryx.tools.workspace import Workspaces
 from tests.unit.tools.using import called

@@ -9,9 +9,12 @@ from keryx.tools.workspace import Workspaces
 
 
 def file_tools(workspaces: Workspaces) -> Sequence[Tool]:
-    """Return the tools that work on files. A new file tool is a class in this folder and an entry here."""
-    from keryx.tools.files.file_tools import EditFile, ReadFile, WriteFile
-    from keryx.tools.files.search_tools import FindInFiles, ListFiles
+    """Return the tools that work on files. A new file tool is a module in this folder and an entry here."""
+    from keryx.tools.files.edit_file import EditFile
+    from keryx.tools.files.find_in_files import FindInFiles
+    from keryx.tools.files.list_files import ListFiles
+    from keryx.tools.files.read_file import ReadFile
+    from keryx.tools.files.write_file import WriteFile
 
     kinds = (ReadFile, WriteFile, EditFile, ListFiles, FindInFiles)
     return [kind(workspaces) for kind in kinds]

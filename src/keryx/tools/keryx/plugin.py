@@ -20,18 +20,26 @@ def keryx_tools(
     splitters: Mapping[str, SplitChat] | None = None,
     troubles: Callable[[], Sequence[str]] = tuple,
 ) -> Sequence[Tool]:
-    """Return the tools that act on Keryx. A new tool is a class in this folder and an entry here.
+    """Return the tools that act on Keryx. A new tool is a module in this folder and an entry here.
 
     Schedules are read in ``zone``, and files that are sent are stored in ``output_dir``. ``splitters`` read the chat of
     a route for each platform. ``troubles`` returns the problems that only the owner may see.
     """
     from keryx.tools.keryx.ask_user import AskUser
     from keryx.tools.keryx.delegate import Delegate
-    from keryx.tools.keryx.history_tools import ReadResult, ReadSession, SearchHistory
-    from keryx.tools.keryx.list_tools import ListPlatforms, ListProcesses, ListSchedules, ListSessions
-    from keryx.tools.keryx.memory_tools import Recall, Remember
-    from keryx.tools.keryx.schedule_tools import PreviewSchedule, ScheduleTool
-    from keryx.tools.keryx.send_tools import SendMessage, SendToOthers
+    from keryx.tools.keryx.list_platforms import ListPlatforms
+    from keryx.tools.keryx.list_processes import ListProcesses
+    from keryx.tools.keryx.list_schedules import ListSchedules
+    from keryx.tools.keryx.list_sessions import ListSessions
+    from keryx.tools.keryx.preview_schedule import PreviewSchedule
+    from keryx.tools.keryx.read_result import ReadResult
+    from keryx.tools.keryx.read_session import ReadSession
+    from keryx.tools.keryx.recall import Recall
+    from keryx.tools.keryx.remember import Remember
+    from keryx.tools.keryx.schedule import ScheduleTool
+    from keryx.tools.keryx.search_history import SearchHistory
+    from keryx.tools.keryx.send_message import SendMessage
+    from keryx.tools.keryx.send_to_others import SendToOthers
 
     chats = splitters or {}
     return [

@@ -1,4 +1,4 @@
-"""``schedule`` and ``preview_schedule``: make, change and end the person's scheduled turns, and show their times.
+"""``schedule``: make, change and end the person's scheduled turns.
 
 In a chat that other people read, a schedule can be made there, but no existing schedule is named or changed.
 """
@@ -12,7 +12,6 @@ from keryx.core.deliveries.rules.route import ORIGIN
 from keryx.core.people.rules.person import PersonId
 from keryx.core.people.rules.toolset import PLAN
 from keryx.core.schedules.rules.plan import NAME_CHARACTERS_MAX, SchedulePlan
-from keryx.core.schedules.rules.timing import next_fires, parse_rule
 from keryx.core.schedules.transactions.manage_schedule import (
     HasEnded,
     NameTaken,
@@ -25,36 +24,17 @@ from keryx.core.schedules.transactions.manage_schedule import (
 )
 from keryx.core.values.graphemes import one_line
 from keryx.core.values.json_value import JsonValue
-from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed
-from keryx.store.database import Database, ReadTx, Tx
+from keryx.store.database import Database, Tx
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
-from keryx.tools.keryx.store_reader import PRIVATE, StoreReader
+from keryx.tools.keryx.schedule_rule import RULE, next_times
+from keryx.tools.keryx.store_reader import PRIVATE
 from keryx.tools.tool import ToolCall
 
-RULE: Final = "When: five or six cron fields, @daily, 'every 2h', or a time like 2026-03-01 09:00"
 ACTIONS: Final = ("add", "change", "remove", "pause", "resume")
 NUMBER_MAX: Final = 2**31
-
 Outcome = Scheduled | NameTaken | HasEnded
-
-
-class PreviewSchedule(StoreReader):
-    """Shows the next times at which a schedule with a rule would run."""
-
-    name = "preview_schedule"
-    description = "Show the next five times at which a schedule with this rule would run, before making it."
-    toolset = PLAN
-    parameters = {"rule": Parameter(help=RULE, required=True)}  # noqa: RUF012 - never changed
-
-    def __init__(self, database: Database, zone: str) -> None:
-        super().__init__(database)
-        self._zone = zone
-
-    def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:  # noqa: ARG002 - the same for everybody
-        """Return a line for each time."""
-        return _next_times(given.text("rule"), zone=self._zone, anchor_at=tx.now, now=tx.now)
 
 
 class ScheduleTool(BaseTool):
@@ -124,13 +104,5 @@ def _answer(outcome: Outcome, *, now: Micros) -> str:
         case Scheduled(schedule=schedule) if schedule.state != "active":
             return f"Schedule {schedule.id} ({schedule.name}) is {schedule.state}."
         case Scheduled(schedule=schedule):
-            times = _next_times(schedule.rule, zone=schedule.zone, anchor_at=schedule.anchor_at, now=now)
+            times = next_times(schedule.rule, zone=schedule.zone, anchor_at=schedule.anchor_at, now=now)
             return f"Schedule {schedule.id} ({schedule.name}) runs at:\n{times}"
-
-
-def _next_times(rule: str, *, zone: str, anchor_at: Micros, now: Micros) -> str:
-    """Return a line for each of the next times of a rule, or raise ``ToolFailed``."""
-    fires = next_fires(parse_rule(rule, zone=zone, anchor_at=anchor_at), after=now)
-    if not fires:
-        raise ToolFailed(f"schedule {rule!r}: that time has passed; give one that is still to come")
-    return "\n".join(f"{datetime_of(at, zone_of(zone)):%a %Y-%m-%d %H:%M %Z}" for at in fires)

@@ -1,6 +1,6 @@
-"""``send_message`` and ``send_to_others``: send a text to another chat than the one that is answered.
+"""``send_message``: send a text to another chat than the one that is answered.
 
-The text becomes an outbox row like any other message. The owner sees and allows a text to other people first.
+The text becomes an outbox row like any other message.
 """
 
 import asyncio
@@ -10,18 +10,15 @@ from typing import Final
 
 from keryx.core.deliveries.rules.route import SplitChat
 from keryx.core.deliveries.transactions.send_message import OutgoingMessage, send_message
-from keryx.core.people.rules.toolset import GENERAL, MESSAGING
+from keryx.core.people.rules.toolset import MESSAGING
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import InvalidValue, ToolFailed
 from keryx.store.database import Database
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
-from keryx.tools.keryx.store_reader import PRIVATE
 from keryx.tools.tool import ToolCall
 
 TEXT_CHARACTERS_MAX: Final = 20_000
-ASKED_CHARACTERS_MAX: Final = 3_000
-"""The owner must see the whole text that they allow."""
 NOWHERE: Final = (
     "There is no such place that may be named here. Use origin, or the platform and id of a direct message."
 )
@@ -58,7 +55,7 @@ class SendMessage(BaseTool):
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
         """Queue the text, write the file, and return where the text goes."""
         letter = OutgoingMessage(
-            text=_text_to_send(given), route=given.text("route"), key=call.key, splitters=self._splitters
+            text=text_to_send(given), route=given.text("route"), key=call.key, splitters=self._splitters
         )
         try:
             posted = await self._database.write(
@@ -98,36 +95,7 @@ class SendMessage(BaseTool):
         return path.name
 
 
-class SendToOthers(SendMessage):
-    """Sends a text to a group or to another person."""
-
-    name = "send_to_others"
-    description = (
-        "Send a text to a chat that others read, such as a group, or to another person. The owner is shown the text "
-        "and asked first."
-    )
-    effect: StepEffect = "ask"
-    toolset = GENERAL
-    to_others = True
-
-    def question(self, call: ToolCall) -> str:
-        """Return the question to the owner: the whole text, and where it goes."""
-        if call.audience_id is not None:
-            raise ToolFailed(PRIVATE)
-        given = self.arguments(call)
-        text, route = _text_to_send(given), given.text("route")
-        if len(text) + len(route) > ASKED_CHARACTERS_MAX:
-            raise ToolFailed(
-                f"A text that a person is to allow must be short: at most {ASKED_CHARACTERS_MAX} characters."
-            )
-        return f"May I send this to {route}?\n\n{text}"
-
-    def pattern(self, call: ToolCall) -> str:
-        """Return the route: a standing approval covers one place."""
-        return self.arguments(call).text("route")
-
-
-def _text_to_send(given: Arguments) -> str:
+def text_to_send(given: Arguments) -> str:
     """Return the text of a call, or raise ``ToolFailed`` if it is too long."""
     text = given.text("text")
     if len(text) > TEXT_CHARACTERS_MAX:

@@ -1,20 +1,13 @@
-"""``remember`` and ``recall``: keep notes about the person, if the person allows it, and find them again."""
-
-from typing import Final
+"""``remember``: keep a note about the person, if the person allows it."""
 
 from keryx.core.context.transactions.manage_memory import NoteKept, edit_memory, remember
-from keryx.core.context.views.memories import find_memories
 from keryx.core.conversations.rules.session import SessionId
-from keryx.core.conversations.transactions.command_context import ago
 from keryx.core.people.rules.toolset import MEMORY
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
-from keryx.store.database import Database, ReadTx, Tx
+from keryx.store.database import Database, Tx
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
-from keryx.tools.keryx.store_reader import StoreReader
 from keryx.tools.tool import ToolCall
-
-RECALLED: Final = 20
 
 
 class Remember(BaseTool):
@@ -54,21 +47,3 @@ class Remember(BaseTool):
         older = given.whole_or_none("instead_of")
         place = "" if older is None else f" in place of note {older}"
         return f"May I keep this note for later{place}? {given.text('note')!r}"
-
-
-class Recall(StoreReader):
-    """Finds notes by their words."""
-
-    name = "recall"
-    description = "Find notes that were kept for this chat, by words; each with its number."
-    toolset = MEMORY
-    parameters = {  # noqa: RUF012 - never changed
-        "query": Parameter(help="Words of the note", required=True)
-    }
-
-    def read(self, tx: ReadTx, call: ToolCall, given: Arguments) -> str:
-        """Return a line for each note that has the words, the best first."""
-        words = given.text("query")
-        found = find_memories(tx, call.session_id, person_id=call.person_id, words=words, limit=RECALLED)
-        lines = [f"{note.id}. {note.text} ({ago(note.created_at, now=tx.now)})" for note in found]
-        return "\n".join(lines) or "Nothing is remembered about that."
