@@ -22,9 +22,9 @@ from keryx.core.media.views import read_contents
 from keryx.core.processes.backend import ProcessBackend
 from keryx.core.search.indexing.indexer import Indexer
 from keryx.gateway.gateway import Gateway
-from keryx.gateway.processes import WATCH_SECONDS, Watcher
+from keryx.gateway.processes import WATCH_SECONDS, ProcessWatcher
 from keryx.gateway.runtime.node_lock import node_lock
-from keryx.gateway.runtime.runtime import Runtime, endlessly
+from keryx.gateway.runtime.runtime import Runtime, repeat_forever
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter
 from keryx.platforms.plugin import PlatformPlugin
@@ -94,12 +94,18 @@ async def open_system(
         answerer = answering or _make_agent(configuration, runtime)
         for source in sources:
             stack.push_async_callback(source.aclose)
-        bury = await stack.enter_async_context(node_lock(database, configuration.data_dir, runtime.holder))
-        watcher = Watcher(database, backend, clock=runtime.clock)
-        watching = endlessly(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
+        release_dead_nodes = await stack.enter_async_context(
+            node_lock(database, configuration.data_dir, runtime.holder)
+        )
+        watcher = ProcessWatcher(database, backend, clock=runtime.clock)
+        watching = repeat_forever(runtime, "background processes", watcher.run_once, seconds=WATCH_SECONDS)
         await stack.enter_async_context(_background(watching))
         yield System(
-            runtime=replace(runtime, bury=bury, settings=replace(runtime.settings, answering=answerer.who)),
+            runtime=replace(
+                runtime,
+                release_dead_nodes=release_dead_nodes,
+                settings=replace(runtime.settings, answering=answerer.who),
+            ),
             agent=answerer.agent,
             toolbox=Toolbox(tools if answerer.tools is None else answerer.tools, sources=sources),
             adapters=adapters,

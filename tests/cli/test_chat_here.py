@@ -345,12 +345,14 @@ async def test_an_open_terminal_takes_over_from_one_that_dies(
     assert await store.write(lambda tx: begin_turn(tx, holder="beside")) is not None
     looked: list[str] = []
 
-    async def bury() -> None:
+    async def release_dead_nodes() -> None:
         looked.append("for the dead")
         if len(looked) > 1:  # at the start it lived
             await store.write(lambda tx: release_dead_node(tx, holder="beside"))
 
-    async with running_chat(replace(make_runtime(store), bury=bury), Actor(), monkeypatch) as at:
+    async with running_chat(
+        replace(make_runtime(store), release_dead_nodes=release_dead_nodes), Actor(), monkeypatch
+    ) as at:
         await at.person.sees("You said: hello")
         await at.leave()
 

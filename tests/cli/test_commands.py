@@ -192,9 +192,9 @@ def test_a_taken_port_is_reported_at_the_start_in_one_sentence(home: dict[str, s
 
 def test_an_account_that_is_not_connected_is_listed_with_the_reason() -> None:
     account = Account(FakePlatform(account="b2").adapter())
-    account.settle("the port is taken")
+    account.set_trouble("the port is taken")
     assert format_account(account) == "fake@b2 (not connected: the port is taken)"
-    account.settle(None)
+    account.set_trouble(None)
     assert format_account(account) == "fake@b2"
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from keryx.testing.simulator.simulation import Simulation
 
 from keryx.cli.torture import simulate
 from keryx.core.conversations.tables.sessions import SessionRecord
@@ -19,17 +20,15 @@ from keryx.core.turns.rules.lease import TurnLease
 from keryx.core.turns.tables import turns
 from keryx.core.turns.transactions import close_steps, finish_turn
 from keryx.gateway import deliveries, gateway, intake
-from keryx.gateway.runtime import connector_lease as hold
-from keryx.gateway.runtime import rate_limits as limits
+from keryx.gateway.runtime import connector_lease
 from keryx.gateway.runtime.runtime import Runtime
-from keryx.gateway.turns import stage
+from keryx.gateway.turns import turn_recorder
 from keryx.platforms.adapter import Adapter, Malformed
 from keryx.store.database import Tx
 from keryx.store.statements import load
-from keryx.testing.simulator.crashes import MessagesWay, crash_everywhere
-from keryx.testing.simulator.fault_plan import How
+from keryx.testing.simulator.crashes import MessageStory, crash_everywhere
+from keryx.testing.simulator.fault_plan import FaultKind
 from keryx.testing.simulator.history import run_histories
-from keryx.testing.simulator.theatre import Theatre
 from tests.conformance.stage import statement
 
 SEEDS = range(300)
@@ -113,23 +112,23 @@ def histories() -> Iterator[list[str]]:
         yield breaches
 
 
-def crashes(how: How, *, gateways: int, short: bool = False) -> Callable[[], Iterator[list[str]]]:
+def crashes(kind: FaultKind, *, gateways: int, short: bool = False) -> Callable[[], Iterator[list[str]]]:
     def hunt() -> Iterator[list[str]]:
-        theatre = Theatre()
-        for _, breaches in crash_everywhere(theatre, MessagesWay(gateways=gateways, short=short), how):
+        simulation = Simulation()
+        for _, breaches in crash_everywhere(simulation, MessageStory(gateways=gateways, short=short), kind):
             yield breaches
-        theatre.close()
+        simulation.close()
 
     return hunt
 
 
 BROKEN: dict[str, tuple[Broken, Hunt]] = {
     "acknowledged before it is stored": (
-        lambda: patched(gateway, "take_in", acknowledge_first),
+        lambda: patched(gateway, "run_intake", acknowledge_first),
         crashes("kill", gateways=1),
     ),
     "a redelivery taken for a new message": (
-        lambda: patched(gateway, "take_in", take_everything_for_new),
+        lambda: patched(gateway, "run_intake", take_everything_for_new),
         histories,
     ),
     "no fencing": (
@@ -140,10 +139,10 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         crashes("freeze", gateways=2, short=True),
     ),
     "a connector lease that always counts as held": (
-        lambda: patched(hold.HeldConnector, "is_sure", lambda _: True),
+        lambda: patched(connector_lease.HeldConnector, "is_valid", lambda _: True),
         crashes("freeze", gateways=2, short=True),
     ),
-    "an unmarked resend": (lambda: patched(deliveries, "_marked", lambda piece: piece), histories),
+    "an unmarked resend": (lambda: patched(deliveries, "_mark_repeated", lambda piece: piece), histories),
     "a once call that runs again after a crash": (
         together(
             lambda: patched(close_steps, "after_crash", lambda *_, **__: "rerun"),
@@ -173,7 +172,7 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         histories,
     ),
     "a tool without its approval": (
-        lambda: patched(stage.TurnStage, "_effect", lambda *_: "once"),
+        lambda: patched(turn_recorder.TurnRecorder, "_effect", lambda *_: "once"),
         histories,
     ),
     "a denial that counts as an approval": (
@@ -189,7 +188,7 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
         sql("outbox.list_due", "a.address = o.address", "a.platform = o.platform"),
         histories,
     ),
-    "an ignored rate limit": (lambda: patched(limits.RateLimits, "left", lambda *_, **__: 0), histories),
+    "an ignored rate limit": (lambda: patched(deliveries.RateLimits, "left", lambda *_, **__: 0), histories),
     "no order at an address": (sql("outbox.list_due", "e.id < o.id", "e.id < o.id - 1000"), histories),
 }
 

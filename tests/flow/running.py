@@ -11,7 +11,7 @@ from keryx.config import Settings
 from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of
 from keryx.core.people.tables import people
 from keryx.gateway.gateway import Gateway
-from keryx.gateway.runtime.runtime import ReleaseDead, Runtime, release_nothing
+from keryx.gateway.runtime.runtime import ReleaseDeadNodes, Runtime, release_nothing
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter
 from keryx.store.database import Database, Tx
@@ -90,7 +90,7 @@ async def gateway_of(
     tools: Sequence[Tool] = (),
     holder: str = "node-1",
     settings: Settings | None = None,
-    bury: ReleaseDead = release_nothing,
+    release_dead_nodes: ReleaseDeadNodes = release_nothing,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
     runtime = Runtime(
@@ -100,7 +100,7 @@ async def gateway_of(
         clock=SystemClock(),
         holder=holder,
         platforms=frozenset(adapter.platform for adapter in adapters),
-        bury=bury,
+        release_dead_nodes=release_dead_nodes,
     )
     gateway = Gateway(runtime, agent, Toolbox(tools), adapters)
     await gateway.start()

@@ -32,7 +32,7 @@ from keryx.core.processes.transactions.record_process import NewProcess, record_
 from keryx.core.turns.tables import inbox
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import ToolFailed
-from keryx.gateway.processes import Watcher
+from keryx.gateway.processes import ProcessWatcher
 from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.store.opening import open_database
@@ -75,8 +75,8 @@ class Place:
         self.use = replace(self.use, session_id=session_id, person_id=owner.id)
         return self
 
-    def watcher(self) -> Watcher:
-        return Watcher(self.database, self.registry, clock=SystemClock())
+    def watcher(self) -> ProcessWatcher:
+        return ProcessWatcher(self.database, self.registry, clock=SystemClock())
 
     async def start(self, command: str, *, has_pty: bool = False, notice: NoticePolicy | None = None) -> int:
         job = BackgroundCommand(
@@ -136,7 +136,7 @@ async def place(store: Database, tmp_path: Path) -> Place:
 
 
 @asynccontextmanager
-async def watching(watcher: Watcher) -> AsyncIterator[None]:
+async def watching(watcher: ProcessWatcher) -> AsyncIterator[None]:
     """Let a watcher look all the time."""
 
     async def look() -> None:
@@ -172,7 +172,7 @@ async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
             return Reply(text=f"Told: {told[-1]}")
         return Reply(calls=[Call(name="terminal", arguments={"command": command, "background": True})])
 
-    watchers = [Watcher(store, registry, clock=SystemClock()) for _ in range(2)]
+    watchers = [ProcessWatcher(store, registry, clock=SystemClock()) for _ in range(2)]
     async with (
         ModelServer(play) as server,
         running(
@@ -458,8 +458,8 @@ async def test_it_is_told_now_and_then_that_a_process_still_runs(timed: Place, c
     number = await timed.start("echo on; read x", notice=NoticePolicy(on_exit=False, every_minutes=5))
     await timed.shows(number, "on")
 
-    def watcher() -> Watcher:
-        return Watcher(timed.database, timed.registry, clock=clock)
+    def watcher() -> ProcessWatcher:
+        return ProcessWatcher(timed.database, timed.registry, clock=clock)
 
     first = watcher()
     await first.look()
@@ -480,7 +480,7 @@ async def test_a_folder_goes_half_an_hour_after_the_end_and_the_row_stays(
 ) -> None:
     number = await timed.start("echo tea")
     await timed.ends(number)
-    watcher = Watcher(timed.database, timed.registry, clock=clock)
+    watcher = ProcessWatcher(timed.database, timed.registry, clock=clock)
     clock.advance(30 * MINUTE - 1)
     while await watcher.look():  # noqa: ASYNC110 - its supervisor has written the end, and is about to go
         await asyncio.sleep(0.01)
@@ -498,7 +498,7 @@ async def test_what_a_crash_left_that_nobody_recorded_goes_too(timed: Place, clo
     with folder.made():
         pass
     (timed.root / "note.txt").touch()
-    watcher = Watcher(timed.database, timed.registry, clock=clock)
+    watcher = ProcessWatcher(timed.database, timed.registry, clock=clock)
     at = clock.now() / 1_000_000
     for age_seconds, is_there in ((60, True), (HOUR // 1_000_000, False)):
         os.utime(folder.path, (at - age_seconds, at - age_seconds))

@@ -1,7 +1,7 @@
 """Intake: store each update of a platform, then acknowledge it.
 
-Intake starts no turn: a turn starts because an inbox item exists. An update that cannot be parsed is kept as it
-came, and intake goes on.
+Intake starts no turn: a turn starts because an inbox item exists. Intake stores a malformed update unchanged and
+continues with the next one.
 """
 
 import asyncio
@@ -9,42 +9,44 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from keryx.core.people.rules.access import Refused
-from keryx.core.turns.rules.inbox import Inbound
 from keryx.core.turns.transactions.accept_message import Accepted, Duplicate, accept_message
 from keryx.core.upkeep.transactions.keep_malformed import keep_malformed
 from keryx.errors import InvalidValue
 from keryx.gateway.runtime.log import log_of
+from keryx.gateway.runtime.metrics import UpdateOutcome
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.platforms.adapter import Adapter, Malformed, Update
 
 _log = log_of("intake")
 
 
-async def take_in(runtime: Runtime, adapter: Adapter, *, opened: Callable[[], None] = lambda: None) -> None:
+async def run_intake(
+    runtime: Runtime, adapter: Adapter, *, opened: Callable[[], None] = lambda: None
+) -> None:
     """Store and acknowledge what the adapter receives, in order, until it ends or fails.
 
     ``opened`` is called once the adapter is connected.
     """
     await adapter.connect()
     opened()
-    offering = asyncio.create_task(_offer_commands(runtime, adapter))
+    filling_menu = asyncio.create_task(_fill_menu(runtime, adapter))
     try:
         async with aclosing(adapter.receive()) as updates:
             async for update in updates:
                 outcome = await accept_update(runtime, adapter, update)
                 await adapter.acknowledge(update, refused=outcome if isinstance(outcome, Refused) else None)
     finally:
-        offering.cancel()
-        await asyncio.gather(offering, return_exceptions=True)
+        filling_menu.cancel()
+        await asyncio.gather(filling_menu, return_exceptions=True)
 
 
-async def _offer_commands(runtime: Runtime, adapter: Adapter) -> None:
+async def _fill_menu(runtime: Runtime, adapter: Adapter) -> None:
     """Fill the platform's command menu. Failures are logged and change nothing."""
     if not adapter.capabilities.has_menu:
         return
     try:
         await adapter.offer_commands(runtime.commands.commands)
-    except Exception as error:  # noqa: BLE001 - an adapter is somebody else's code, and this is no promise
+    except Exception as error:  # noqa: BLE001 - a failure of the adapter only costs the menu
         _log.failed("the menu of %s could not be filled", adapter.platform, error=error)
 
 
@@ -56,33 +58,30 @@ async def accept_update(
         await _keep(runtime, adapter, update)
         return None
     try:
-        outcome = await runtime.insist(
+        outcome = await runtime.write_with_retry(
             lambda tx: accept_message(
                 tx, update, settings=runtime.settings, ids=runtime.ids, commands=runtime.commands
             ),
             what="intake",
         )
     except InvalidValue as error:
-        await _keep(runtime, adapter, _unusable(update, str(error)))
+        await _keep(runtime, adapter, Malformed(ref=update.ref, raw=repr(update), reason=str(error)))
         return None
-    match outcome:
-        case Accepted():
-            runtime.metrics.updates.count("accepted")
-            _log.info("accepted", extra={"session": outcome.session_id, "inbox": outcome.inbox_id})
-        case Duplicate():
-            runtime.metrics.updates.count("duplicate")
-            _log.info("came again", extra={"session": outcome.session_id, "inbox": outcome.inbox_id})
-        case Refused():
-            runtime.metrics.updates.count("refused")
-            _log.info("refused a message on %s: %s", adapter.platform, outcome.reason)
+    if isinstance(outcome, Refused):
+        runtime.metrics.updates["refused"] += 1
+        _log.info("refused a message on %s: %s", adapter.platform, outcome.reason)
+    else:
+        kind: UpdateOutcome = "accepted" if isinstance(outcome, Accepted) else "duplicate"
+        runtime.metrics.updates[kind] += 1
+        _log.info(kind, extra={"session": outcome.session_id, "inbox": outcome.inbox_id})
     return outcome
 
 
 async def _keep(runtime: Runtime, adapter: Adapter, update: Malformed) -> None:
-    runtime.metrics.updates.count("malformed")
+    runtime.metrics.updates["malformed"] += 1
     # Without the reason, because the reason quotes the update. It is stored with the update.
-    _log.warning("an update of %s could not be read; it is kept as it came", adapter.platform)
-    await runtime.insist(
+    _log.warning("stored a malformed update of %s", adapter.platform)
+    await runtime.write_with_retry(
         lambda tx: keep_malformed(
             tx,
             platform=adapter.platform,
@@ -93,7 +92,3 @@ async def _keep(runtime: Runtime, adapter: Adapter, update: Malformed) -> None:
         ),
         what="intake",
     )
-
-
-def _unusable(inbound: Inbound, reason: str) -> Malformed:
-    return Malformed(ref=inbound.ref, raw=repr(inbound), reason=reason)

@@ -1,11 +1,12 @@
-"""Records what background processes do by themselves: that they ended or were lost, wrote a watched text, still run.
+"""Watch background processes, and record their ends, the watched texts in their output, and their progress.
 
-Several may watch the same folder at once, a gateway and a terminal: whatever is recorded is recorded once. A look costs
-what runs here, and what ended within half an hour, never what ran before.
+A gateway and a terminal may watch the same data folder at once; each fact is recorded once. A look reads only processes
+that run or that ended within half an hour.
 """
 
 import asyncio
-from dataclasses import field
+from contextlib import suppress
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
@@ -19,35 +20,33 @@ from keryx.subprocesses.terminal_text import output_text
 from keryx.values import dataclass
 
 WATCH_SECONDS: Final = 0.5
-"""How often it is looked at what runs."""
+"""How often to look while processes run."""
 IDLE_SECONDS: Final = 5.0
-"""How often, while nothing runs, it is looked whether somebody else's process is left to watch."""
+"""How often to look while no process runs: another program may have left a process to watch."""
 SCAN_BYTES: Final = 1_000_000
 LINE_BYTES_MAX: Final = 10_000
-"""How much of a line that goes on is looked at again with what follows."""
+"""How much of an unfinished line is searched again together with its continuation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Watched:
-    """A process of a folder here, as far as it was watched."""
+    """A process, and how far its output was searched and reported."""
 
     process: Process
     scanned: int = 0
-    told: set[str] = field(default_factory=set)
-    noticed_at: Micros = 0
+    reported: set[str] = field(default_factory=set)
+    """The patterns that were found and reported."""
+    progress_at: Micros = 0
+    """The time of the last progress notice."""
 
     @property
     def notice(self) -> NoticePolicy:
-        """What is left to be told."""
-        wish = self.process.notice
-        return NoticePolicy(
-            on_exit=wish.on_exit,
-            patterns=tuple(each for each in wish.patterns if each not in self.told),
-            every_minutes=wish.every_minutes,
-        )
+        """The notices that are still to come."""
+        policy = self.process.notice
+        return replace(policy, patterns=tuple(each for each in policy.patterns if each not in self.reported))
 
 
-class Watcher:
+class ProcessWatcher:
     """Watches the processes of one data folder."""
 
     def __init__(self, database: Database, backend: ProcessBackend, *, clock: Clock) -> None:
@@ -57,17 +56,15 @@ class Watcher:
         self._watched: dict[str, _Watched] = {}
 
     async def run_once(self) -> None:
-        """Look at everything; while nothing runs, return only when it is worth looking again."""
+        """Look at all processes. While no process runs, return only when it is time to look again."""
         self._backend.started.clear()
         if not await self.look():
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_SECONDS):
                     await self._backend.started.wait()
-            except TimeoutError:
-                pass
 
     async def look(self) -> bool:
-        """Record what happened since the last look; say whether anything runs here."""
+        """Record everything since the last look; return whether a process runs here."""
         names = await asyncio.to_thread(self._backend.names)
         for name in self._watched.keys() - set(names):
             del self._watched[name]
@@ -83,7 +80,7 @@ class Watcher:
     async def _look_at(self, name: str, folder: ProcessFolder, sight: Sight) -> None:
         watched = self._watched.get(name) or await self._find(name)
         if watched is None or watched.process.state != "running":
-            # Of nobody's folder, which a crash left or another store has, only its last change is known.
+            # A folder without a row is left by a crash, or belongs to another store: only its last change is known.
             ended_at = sight.changed_at if watched is None else watched.process.ended_at
             if not sight.is_held and not output_kept(ended_at=ended_at, now=self._clock.now()):
                 await asyncio.to_thread(folder.remove)
@@ -94,44 +91,44 @@ class Watcher:
             await self._backend.settle(watched.process)
             await self._find(name)
         else:
-            await self._tell_progress(watched, folder)
+            await self._report_progress(watched, folder)
 
     async def _find(self, name: str) -> _Watched | None:
         process = await self._database.read(lambda tx: find_in_folder(tx, name))
         if process is None:
             return None
-        watched = self._watched[name] = _Watched(process=process, noticed_at=process.started_at)
+        watched = self._watched[name] = _Watched(process=process, progress_at=process.started_at)
         return watched
 
     async def _scan(self, watched: _Watched, folder: ProcessFolder) -> None:
-        """Tell of the first line with each watched text."""
+        """Report the first line with each watched text."""
         if not watched.notice.patterns:
             return
         watched.scanned, found = await asyncio.to_thread(scan, folder, watched.scanned, watched.notice)
         for pattern, line in found.items():
-            told = output_text(line.encode(), has_pty=bool(watched.process.has_pty))
+            text = output_text(line.encode(), has_pty=bool(watched.process.has_pty))
             await self._database.write(
-                partial(record_pattern, process_id=watched.process.id, pattern=pattern, line=told)
+                partial(record_pattern, process_id=watched.process.id, pattern=pattern, line=text)
             )
-            watched.told.add(pattern)
+            watched.reported.add(pattern)
 
-    async def _tell_progress(self, watched: _Watched, folder: ProcessFolder) -> None:
-        notice, now, began_at = watched.notice, self._clock.now(), watched.process.started_at
-        if notice.every_minutes is None or not notice.periodic_due(
-            last_notice_at=watched.noticed_at, now=now
+    async def _report_progress(self, watched: _Watched, folder: ProcessFolder) -> None:
+        process, now = watched.process, self._clock.now()
+        policy = process.notice
+        if policy.every_minutes is None or not policy.periodic_due(
+            last_notice_at=watched.progress_at, now=now
         ):
             return
-        number = (now - began_at) // (notice.every_minutes * MINUTE)
+        interval = policy.every_minutes * MINUTE
+        number = (now - process.started_at) // interval
         output = await asyncio.to_thread(folder.read, start=None, bytes_max=TAIL_BYTES)
-        tail = output_text(output.data, has_pty=bool(watched.process.has_pty))
-        await self._database.write(
-            lambda tx: record_progress(tx, watched.process.id, number=number, tail=tail)
-        )
-        watched.noticed_at = began_at + number * notice.every_minutes * MINUTE
+        tail = output_text(output.data, has_pty=bool(process.has_pty))
+        await self._database.write(lambda tx: record_progress(tx, process.id, number=number, tail=tail))
+        watched.progress_at = process.started_at + number * interval
 
 
 def scan(folder: ProcessFolder, start: int, notice: NoticePolicy) -> tuple[int, dict[str, str]]:
-    """Look for watched texts in the output from ``start`` on; return where to go on, and the first line with each."""
+    """Search the output from ``start`` on; return the next start, and the first line with each watched text."""
     found: dict[str, str] = {}
     while True:
         output = folder.read(start=start, bytes_max=SCAN_BYTES)
@@ -145,5 +142,5 @@ def scan(folder: ProcessFolder, start: int, notice: NoticePolicy) -> tuple[int, 
 
 
 def _line_start(data: bytes, end: int) -> int:
-    """Return where the line begins that goes on after ``end``, or not much before that."""
+    """Return the start of the line that is unfinished at ``end``, at most ``LINE_BYTES_MAX`` before."""
     return end - min(len(data.rpartition(b"\n")[2]), LINE_BYTES_MAX)

@@ -9,24 +9,24 @@ from keryx.clock import SECOND, Micros
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.turns.views.turn import list_answering
 from keryx.core.values.turn_states import TurnId
-from keryx.gateway.runtime.log import concerning, log_of
-from keryx.gateway.runtime.runtime import Runtime, endlessly
+from keryx.gateway.runtime.log import log_ids, log_of
+from keryx.gateway.runtime.runtime import Runtime, repeat_forever
 from keryx.platforms.adapter import Adapter
 
 TYPING_EVERY: Micros = 4 * SECOND
 """Platforms remove the indicator after about five seconds."""
 LOOK_SECONDS = 1.0
 
-_log = log_of("presence")
+_log = log_of("typing")
 
 
 async def show_typing(runtime: Runtime, adapter: Adapter) -> None:
-    """Show the indicator wherever a turn of this account answers, until cancelled."""
-    presence = _Presence(runtime, adapter)
-    await endlessly(runtime, "the sign of typing", presence.show_due, seconds=LOOK_SECONDS)
+    """Show the indicator in every chat where a turn of this account answers, until cancelled."""
+    indicator = _TypingIndicator(runtime, adapter)
+    await repeat_forever(runtime, "the typing indicator", indicator.show_due, seconds=LOOK_SECONDS)
 
 
-class _Presence:
+class _TypingIndicator:
     """Remembers when the indicator was last shown for each turn."""
 
     def __init__(self, runtime: Runtime, adapter: Adapter) -> None:
@@ -44,16 +44,16 @@ class _Presence:
         }
         now = self._runtime.clock.monotonic()
         due = {
-            turn_id: place
-            for turn_id, place in answering.items()
+            turn_id: chat
+            for turn_id, chat in answering.items()
             if turn_id not in self._shown or now - self._shown[turn_id] >= TYPING_EVERY
         }
         self._shown = {turn_id: now if turn_id in due else self._shown[turn_id] for turn_id in answering}
-        await asyncio.gather(*(self._show(turn_id, *place) for turn_id, place in due.items()))
+        await asyncio.gather(*(self._show(turn_id, *chat) for turn_id, chat in due.items()))
 
     async def _show(self, turn_id: TurnId, session_id: str, address: Address) -> None:
-        with concerning(session=session_id, turn=turn_id):
+        with log_ids(session=session_id, turn=turn_id):
             try:
                 await self._adapter.show_typing(address)
-            except Exception as error:  # noqa: BLE001 - an adapter is somebody else's code, and this is no promise
-                _log.failed("the sign of typing could not be shown", error=error)
+            except Exception as error:  # noqa: BLE001 - a failure only costs the indicator
+                _log.failed("the typing indicator could not be shown", error=error)

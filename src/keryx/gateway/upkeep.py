@@ -1,13 +1,18 @@
-"""Recover after crashes, expire unanswered questions, and flush memory before a reset.
+"""Send heartbeats, recover after crashes, expire unanswered questions, and flush memory before a reset.
 
 Every step is a bounded transaction. Several gateways may run this at once.
 """
 
+import os
+import socket
 from functools import partial
+from typing import Literal
 
+from keryx import __version__
 from keryx.core.approvals.transactions.decide_approval import expire_approvals
 from keryx.core.turns.transactions.flush_session import flush_session
 from keryx.core.turns.views.expiring_sessions import list_expiring
+from keryx.core.upkeep.transactions.record_heartbeat import enter_node
 from keryx.core.upkeep.transactions.recover import recover
 from keryx.gateway.runtime.log import log_of
 from keryx.gateway.runtime.runtime import Runtime
@@ -20,6 +25,14 @@ FLUSH_SECONDS = 5.0
 _log = log_of("expiry")
 
 
+async def send_heartbeat(runtime: Runtime, kind: Literal["gateway", "chat"]) -> None:
+    """Record that this process works on the store. Due as often as leases are renewed."""
+    host, pid = socket.gethostname(), os.getpid()
+    await runtime.write(
+        lambda tx: enter_node(tx, holder=runtime.holder, kind=kind, host=host, pid=pid, version=__version__)
+    )
+
+
 async def recover_all(runtime: Runtime, *, deduplicating: frozenset[str]) -> None:
     """Recover everything that a crash left unfinished, one batch at a time."""
     while True:
@@ -28,15 +41,14 @@ async def recover_all(runtime: Runtime, *, deduplicating: frozenset[str]) -> Non
         )
         if not found:
             return
-        runtime.metrics.recovered.count("turn", found.turns)
-        runtime.metrics.recovered.count("delivery", found.deliveries)
-        _log.info("took up %s turns and %s deliveries", found.turns, found.deliveries)
+        runtime.metrics.recovered.update(turn=found.turns, delivery=found.deliveries)
+        _log.info("recovered %s turns and %s deliveries", found.turns, found.deliveries)
 
 
 async def expire_questions(runtime: Runtime) -> None:
     """Expire unanswered questions, so that their turns continue."""
     while await runtime.write(lambda tx: expire_approvals(tx, ids=runtime.ids)):
-        continue
+        pass
 
 
 async def flush_expiring(runtime: Runtime) -> None:
@@ -45,4 +57,4 @@ async def flush_expiring(runtime: Runtime) -> None:
     for session_id in await runtime.database.read(lambda tx: list_expiring(tx, settings.reset)):
         inbox_id = await runtime.write(partial(flush_session, session_id=session_id, settings=settings))
         if inbox_id is not None:
-            _log.info("memory is flushed before a reset", extra={"session": session_id, "inbox": inbox_id})
+            _log.info("flushing memory before a reset", extra={"session": session_id, "inbox": inbox_id})

@@ -213,7 +213,7 @@ async def test_what_a_person_pinned_is_still_asked_about_after_a_summary(
     async with ModelServer(play) as server, running(store, platform, agent_on(server)):
         await resume(platform, session_id)
         assert "Message 43 is pinned" in await told("/pin 43")
-        assert "What is pinned between them stays too." in await told("/compress preview")
+        assert "Pinned messages between them stay too." in await told("/compress preview")
         # With 43, the result of a call, the call 42 is kept.
         assert (await told("/compress")).startswith("90 messages are now a summary")
         await ask(platform, "What do you know?")

@@ -17,7 +17,7 @@ from keryx.core.deliveries.rules.delivery import Outcome
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.errors import AgentFailed
-from keryx.gateway.runtime.log import FIELDS, concerning, log_of, trace_of
+from keryx.gateway.runtime.log import FIELDS, log_ids, log_of, trace_of
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing
 from keryx.store.database import Database
 from keryx.testing.platform import FakeAdapter, FakePlatform
@@ -77,7 +77,7 @@ def spoken(text: str, *, ref: str, user: str = "ana") -> Inbound:
 async def test_nothing_that_was_said_and_nobody_s_name_is_logged(
     store: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keryx.gateway.turns.loop.FAULT_RETRY", 1)
+    monkeypatch.setattr("keryx.gateway.turns.loop.INTERNAL_ERROR_RETRY", 1)
     Quoting.typed.clear()
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, shows_typing=True))
     await let_in(store, platform, "ana")
@@ -90,7 +90,7 @@ async def test_nothing_that_was_said_and_nobody_s_name_is_logged(
         platform.deliver(spoken("who?", ref="stranger", user=f"{WORD} user"))
         platform.deliver(Malformed(ref="odd", raw=f"{{{WORD}", reason=f"not JSON: {WORD}"))
         await until(lambda: len(platform.acknowledged) == 8)
-    assert "the sign of typing could not be shown" in caplog.messages
+    assert "the typing indicator could not be shown" in caplog.messages
     assert len(caplog.records) > 15
     for record in caplog.records:
         shown = [formatter_of("text").format(record), formatter_of("json").format(record)]
@@ -132,8 +132,8 @@ def _fields(record: dict[str, object]) -> dict[str, object]:
 def test_a_line_is_written_with_its_ids_and_the_place_of_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     log = log_of("test")
     caplog.set_level(logging.INFO, logger="keryx")
-    with concerning(session="s", turn=3, delivery=None):
-        with concerning(delivery=4):
+    with log_ids(session="s", turn=3, delivery=None):
+        with log_ids(delivery=4):
             log.info("one", extra={"inbox": 5})
         log.failed("two", error=ZeroDivisionError("secret"))
     log.info("three")

@@ -77,12 +77,12 @@ async def test_what_one_held_that_dies_meanwhile_is_freed_when_it_is_looked_for(
 ) -> None:
     with hold_in_another_process(tmp_path / FOLDER) as other:
         await hold_account(store)
-        async with node_lock(store, tmp_path, "me") as bury:
-            await bury()
+        async with node_lock(store, tmp_path, "me") as release_dead_nodes:
+            await release_dead_nodes()
             assert (await store.read(show_nodes)).accounts
             other.kill()
             other.wait()
-            await bury()
+            await release_dead_nodes()
             assert (await store.read(show_nodes)).accounts == ()
 
 
@@ -94,11 +94,11 @@ async def test_a_gateway_looks_for_the_dead_while_it_runs(store: Database, platf
     )
     await store.write(lambda tx: begin_turn(tx, holder="other"))
 
-    async def bury() -> None:
+    async def release_dead_nodes() -> None:
         await store.write(lambda tx: release_dead_node(tx, holder="other"))
 
     actor = Actor()
-    async with gateway_of(store, [platform.adapter()], actor, bury=bury):
+    async with gateway_of(store, [platform.adapter()], actor, release_dead_nodes=release_dead_nodes):
         await until(lambda: bool(actor.briefs))
 
 

@@ -253,27 +253,23 @@ class UnreachableAdapter(FakeAdapter):
             raise NotConnected("nobody is at home")
 
 
-@dataclass
-class QuickPace:
-    """Waits a hundredth of what it is told, and remembers how long the accounts were to wait."""
-
-    pauses: list[float] = field(default_factory=list)
-
-    async def sleep(self, seconds: float) -> None:
-        task = asyncio.current_task()
-        if task is not None and task.get_name() == "keryx-fake":
-            self.pauses.append(seconds)
-        await asyncio.sleep(seconds / 100)
-
-
-async def test_what_cannot_be_connected_is_tried_again_after_growing_pauses_and_told_in_a_line(
+async def test_an_account_is_connected_again_after_growing_pauses_with_one_log_line_each(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = open_database(str(tmp_path / "keryx.db"))
-    platform, pace = FakePlatform(), QuickPace()
+    platform = FakePlatform()
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        """Wait a hundredth of the time, and note the pauses of the account's loop."""
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "keryx-fake":
+            pauses.append(seconds)
+        await asyncio.sleep(seconds / 100)
+
     await let_in(database, platform, "ana")
     runtime = Runtime(
-        database=database, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", pace=pace
+        database=database, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", sleep=sleep
     )
     gateway = Gateway(runtime, Actor(), Toolbox([]), [UnreachableAdapter(platform)])
     await gateway.start()
@@ -284,7 +280,7 @@ async def test_what_cannot_be_connected_is_tried_again_after_growing_pauses_and_
     await until(lambda: account.trouble is None)
     await gateway.stop(seconds=1)
     await database.close()
-    assert pace.pauses[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert pauses[:4] == [1.0, 2.0, 4.0, 8.0]
     told = [record for record in caplog.records if "nobody is at home" in record.getMessage()]
     assert [hasattr(record, "error") for record in told] == [False] * 4
 

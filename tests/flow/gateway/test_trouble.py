@@ -16,7 +16,7 @@ from keryx.core.turns.transactions.record_step import ask_approval, record_calls
 from keryx.errors import StoreUnavailable, ToolFailed
 from keryx.gateway.gateway import Gateway
 from keryx.gateway.intake import accept_update
-from keryx.gateway.runtime.runtime import Runtime, endlessly
+from keryx.gateway.runtime.runtime import Runtime, repeat_forever
 from keryx.gateway.turns.loop import TurnLoop
 from keryx.gateway.upkeep import expire_questions
 from keryx.gateway.waiting_commands import answer_waiting
@@ -32,11 +32,8 @@ from tests.conformance.stage import Stage as Play
 from tests.flow.running import Actor, let_in, said, until
 
 
-class Hurry:
-    """Waits hardly at all."""
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, 0.005))
+async def sleep_briefly(seconds: float) -> None:
+    await asyncio.sleep(min(seconds, 0.005))
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def runtime(database: Database, clock: FakeClock) -> Runtime:
         ids=Ids(),
         clock=clock,
         holder="node",
-        pace=Hurry(),
+        sleep=sleep_briefly,
     )
 
 
@@ -68,7 +65,7 @@ async def test_what_must_be_recorded_waits_for_the_store(runtime: Runtime) -> No
             raise StoreUnavailable("the disk is full")
         return tries
 
-    assert await runtime.insist(work, what="this") == 3
+    assert await runtime.write_with_retry(work, what="this") == 3
 
 
 async def test_a_loop_outlives_what_happens_in_it(runtime: Runtime) -> None:
@@ -84,7 +81,7 @@ async def test_a_loop_outlives_what_happens_in_it(runtime: Runtime) -> None:
             raise ZeroDivisionError
         enough.set()
 
-    loop = asyncio.create_task(endlessly(runtime, "this", work, seconds=0))
+    loop = asyncio.create_task(repeat_forever(runtime, "this", work, seconds=0))
     await asyncio.wait_for(enough.wait(), 10)
     loop.cancel()
     await asyncio.gather(loop, return_exceptions=True)
@@ -123,7 +120,7 @@ async def test_commands_that_wait_are_answered_whatever_they_are(
 
     monkeypatch.setattr("keryx.gateway.waiting_commands.search", fail)
     await answer_waiting(runtime)
-    assert (await play.said())[-1][1].startswith("That did not work")
+    assert (await play.said())[-1][1].startswith("The command failed")
 
 
 async def test_what_is_accepted_before_or_not_for_us_is_told_apart(
@@ -212,7 +209,7 @@ class Stumbling(FakeAdapter):
 
 async def test_an_account_that_fails_is_tried_again(store: Database, platform: FakePlatform) -> None:
     runtime = Runtime(
-        database=store, settings=Settings(), ids=Ids(), clock=FakeClock(), holder="node", pace=Hurry()
+        database=store, settings=Settings(), ids=Ids(), clock=FakeClock(), holder="node", sleep=sleep_briefly
     )
     gateway = Gateway(runtime, Actor(), Toolbox(), [Stumbling(platform)])
     await gateway.start()

@@ -29,15 +29,12 @@ HOURLY = Settings(reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minu
 NOTICE = "fresh conversation after 60 minutes without a message; /resume brings the last one back"
 
 
-class Brisk:
-    """Waits a fiftieth of the time."""
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / 50)
+async def sleep_a_fiftieth(seconds: float) -> None:
+    await asyncio.sleep(seconds / 50)
 
 
 @asynccontextmanager
-async def brisk_gateway(
+async def fast_gateway(
     database: Database,
     clock: FakeClock,
     platform: FakePlatform,
@@ -46,7 +43,9 @@ async def brisk_gateway(
     holder: str = "node",
 ) -> AsyncIterator[Gateway]:
     """Run a gateway on a clock that a test moves."""
-    runtime = Runtime(database=database, settings=HOURLY, ids=Ids(), clock=clock, holder=holder, pace=Brisk())
+    runtime = Runtime(
+        database=database, settings=HOURLY, ids=Ids(), clock=clock, holder=holder, sleep=sleep_a_fiftieth
+    )
     gateway = Gateway(runtime, agent, Toolbox(keryx_tools(database)), [platform.adapter()])
     await gateway.start()
     try:
@@ -102,7 +101,7 @@ async def test_the_agent_notes_what_is_worth_keeping_before_the_reset_and_nobody
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     agent = flushing(remember_tea)
-    async with brisk_gateway(database, clock, platform, agent) as gateway:
+    async with fast_gateway(database, clock, platform, agent) as gateway:
         platform.say("I like tea")
         await delivered(gateway)
         clock.advance(50 * MINUTE + 1)
@@ -127,7 +126,7 @@ async def test_a_message_does_not_wait_for_a_flush_that_hangs(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     agent = flushing(linger)
-    async with brisk_gateway(database, clock, platform, agent) as gateway:
+    async with fast_gateway(database, clock, platform, agent) as gateway:
         platform.say("I like tea")
         await delivered(gateway)
         clock.advance(55 * MINUTE)
@@ -143,7 +142,7 @@ async def test_a_message_after_the_expiry_goes_on_in_a_new_session_while_a_flush
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     agent = flushing(linger)
-    async with brisk_gateway(database, clock, platform, agent) as gateway:
+    async with fast_gateway(database, clock, platform, agent) as gateway:
         platform.say("I like tea")
         await delivered(gateway)
         clock.advance(60 * MINUTE)
@@ -163,7 +162,7 @@ async def test_a_flush_that_fails_is_recorded_and_the_reset_comes_all_the_same(
         raise AgentFailed("the provider is away")
 
     agent = flushing(fail)
-    async with brisk_gateway(database, clock, platform, agent) as gateway:
+    async with fast_gateway(database, clock, platform, agent) as gateway:
         platform.say("I like tea")
         await delivered(gateway)
         clock.advance(55 * MINUTE)
@@ -183,8 +182,8 @@ async def test_of_two_gateways_one_flushes(
 ) -> None:
     first, second = flushing(remember_tea), flushing(remember_tea)
     async with (
-        brisk_gateway(database, clock, platform, first, holder="node-1") as gateway,
-        brisk_gateway(database, clock, platform, second, holder="node-2") as other,
+        fast_gateway(database, clock, platform, first, holder="node-1") as gateway,
+        fast_gateway(database, clock, platform, second, holder="node-2") as other,
     ):
         platform.say("I like tea")
         await delivered(gateway, other)
@@ -199,7 +198,7 @@ async def test_of_two_gateways_one_flushes(
 async def test_the_guide_flushes_without_a_word(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
-    async with brisk_gateway(database, clock, platform, Guide()) as gateway:
+    async with fast_gateway(database, clock, platform, Guide()) as gateway:
         platform.say("hello")
         await delivered(gateway)
         clock.advance(55 * MINUTE)

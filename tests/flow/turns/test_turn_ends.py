@@ -97,7 +97,7 @@ async def test_a_failure_that_may_pass_is_tried_again_and_told_after_three_times
 async def test_a_fault_of_an_agent_is_tried_again(
     store: Database, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keryx.gateway.turns.loop.FAULT_RETRY", 1)
+    monkeypatch.setattr("keryx.gateway.turns.loop.INTERNAL_ERROR_RETRY", 1)
 
     async def break_once(brief: Brief, stage: Stage) -> Answer:
         if len(agent.briefs) == 1:

@@ -157,7 +157,7 @@ class _Question:
     async def _stop(self, worker: TerminalWorker, inbox_id: int, code: int) -> None:
         """Stop the answer, wait until its turn has ended, and raise ``_NoAnswer``."""
         runtime = self._runtime
-        await runtime.insist(
+        await runtime.write_with_retry(
             lambda tx: cancel_item(tx, inbox_id, holder=runtime.ids.token()), what="the stop"
         )
         until = runtime.clock.monotonic() + int(STOP_SECONDS * SECOND)

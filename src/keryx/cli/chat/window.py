@@ -93,7 +93,7 @@ class ChatWindow:
                 await worker.act_on(view)
             except StoreUnavailable as error:
                 self.screen.note(f"The store is unavailable: {error}")
-                await self._runtime.pace.sleep(LOOK_SECONDS)
+                await self._runtime.sleep(LOOK_SECONDS)
                 continue
             keyboard.refresh()
             keyboard.redraw()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import socket
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -31,9 +32,8 @@ from keryx.core.upkeep.transactions.recover import BATCH
 from keryx.errors import LeaseLost, NotAllowed, StoreUnavailable
 from keryx.gateway.deliveries import Dispatcher
 from keryx.gateway.runtime.connector_lease import HeldConnector, take_connector_lease
-from keryx.gateway.runtime.heartbeat import send_heartbeat
-from keryx.gateway.runtime.runtime import Runtime, endlessly
-from keryx.gateway.upkeep import RECOVER_SECONDS, expire_questions, recover_all
+from keryx.gateway.runtime.runtime import Runtime, repeat_forever
+from keryx.gateway.upkeep import RECOVER_SECONDS, expire_questions, recover_all, send_heartbeat
 from keryx.gateway.waiting_commands import answer_waiting
 from keryx.ids import Ids
 from keryx.platforms.terminal.adapter import TerminalAdapter
@@ -81,7 +81,7 @@ class TerminalWorker:
             ("recovery", self._recover, RECOVER_SECONDS),
         )
         self._tasks = [
-            asyncio.create_task(endlessly(self._runtime, name, step, seconds=seconds))
+            asyncio.create_task(repeat_forever(self._runtime, name, step, seconds=seconds))
             for name, step, seconds in loops
         ]
         return self
@@ -104,7 +104,7 @@ class TerminalWorker:
             leave_node(tx, holder=holder)
 
         try:
-            await self._runtime.write(leave)
+            await self._runtime.database.write(leave)
         except StoreUnavailable as unavailable:
             _log.warning("the store is unavailable: %s", unavailable)
         await self._agent.close()
@@ -124,7 +124,7 @@ class TerminalWorker:
 
     async def _recover(self) -> None:
         """Recover from crashes. No platform is connected here, so deliveries are marked as possibly repeated."""
-        await self._runtime.bury()
+        await self._runtime.release_dead_nodes()
         if not self._has_gateway:
             await recover_all(self._runtime, deduplicating=frozenset())
             await expire_questions(self._runtime)
@@ -135,21 +135,21 @@ class TerminalWorker:
     async def _keep_connector(self) -> None:
         await self._take_connector()
         if self._connector is not None:
-            await self._runtime.pace.sleep(RENEW_EVERY / SECOND)
+            await self._runtime.sleep(RENEW_EVERY / SECOND)
 
     async def _take_connector(self) -> None:
         """Take or renew the connector lease. Without the lease, this terminal only shows deliveries."""
         held = await take_connector_lease(self._runtime, self._adapter)
         if held is None:
             self._connector = self._dispatcher = None
-        elif self._connector is None or not self._connector.keep(held):
+        elif self._connector is None or not self._connector.extend(held):
             self._connector, self._dispatcher = held, Dispatcher(self._runtime, self._adapter, held)
 
 
 async def accept_line(runtime: Runtime, chat: LocalChat, text: str, *, ref: str) -> Accepted:
     """Accept a line of a terminal, with a reference that is new; raise ``NotAllowed`` if the owner is blocked."""
     inbound = Inbound(source=chat.source, ref=ref, parts=(TextPart(text=text),))
-    outcome = await runtime.insist(
+    outcome = await runtime.write_with_retry(
         lambda tx: accept_message(
             tx, inbound, settings=chat.settings, ids=runtime.ids, commands=runtime.commands
         ),
@@ -166,7 +166,7 @@ async def _release_dead_terminals(runtime: Runtime, chat: LocalChat) -> None:
     for held in await runtime.database.read(lambda tx: list_leases(tx, chat)):
         if held.host == socket.gethostname() and not is_alive(held.pid):
             try:
-                await runtime.write(lambda tx, held=held: _release(tx, held, chat=chat, ids=runtime.ids))  # type: ignore[misc]
+                await runtime.database.write(partial(_release, held=held, chat=chat, ids=runtime.ids))
             except LeaseLost:
                 continue  # the lease expired, or another terminal was faster
 

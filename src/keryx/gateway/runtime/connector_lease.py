@@ -14,21 +14,21 @@ from keryx.values import dataclass
 
 @dataclass(slots=True, kw_only=True)
 class HeldConnector:
-    """A connector lease, renewed last at ``kept_at``."""
+    """A connector lease that was last renewed at ``renewed_at``."""
 
     connector: Connector
     clock: Clock
-    kept_at: Micros
+    renewed_at: Micros
 
-    def is_sure(self) -> bool:
-        """Whether no other gateway can hold the lease yet."""
-        return not must_cancel(last_renewed_at=self.kept_at, now=self.clock.monotonic())
+    def is_valid(self) -> bool:
+        """Return whether no other gateway can hold the lease yet."""
+        return not must_cancel(last_renewed_at=self.renewed_at, now=self.clock.monotonic())
 
-    def keep(self, renewed: "HeldConnector") -> bool:
+    def extend(self, renewed: "HeldConnector") -> bool:
         """Take over the time of a renewed lease. Return False if the connector is a different one."""
         if renewed.connector != self.connector:
             return False
-        self.kept_at = renewed.kept_at
+        self.renewed_at = renewed.renewed_at
         return True
 
 
@@ -41,8 +41,6 @@ async def take_connector_lease(runtime: Runtime, adapter: Adapter) -> HeldConnec
             tx, platform=adapter.platform, account=adapter.account or "", holder=runtime.holder
         )
     )
-    return (
-        None
-        if connector is None
-        else HeldConnector(connector=connector, clock=runtime.clock, kept_at=asked_at)
-    )
+    if connector is None:
+        return None
+    return HeldConnector(connector=connector, clock=runtime.clock, renewed_at=asked_at)

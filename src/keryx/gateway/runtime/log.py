@@ -1,7 +1,7 @@
-"""Log lines that say whom they concern, and never what was said.
+"""Log lines with the ids of their session, turn, delivery and inbox item, whichever module writes them.
 
-A line bears the ids of its session, turn, delivery and inbox item as fields, whoever writes it. No message's text and
-nobody's name is logged; of a failure only its kind and place are told, because foreign code quotes what it was given.
+No line contains the text of a message or a person's name. A failure is logged with its type and its place only, because
+the messages of other libraries' exceptions quote their input.
 """
 
 import logging
@@ -13,20 +13,20 @@ from typing import Any, Final
 
 FIELDS: Final = ("session", "turn", "delivery", "inbox")
 ERROR: Final = "error"
-"""Under this name a record bears where something failed."""
+"""The attribute of a record for the place of a failure."""
 
-_concerned: ContextVar[Mapping[str, object]] = ContextVar("keryx_log_fields")
+_ids: ContextVar[Mapping[str, object]] = ContextVar("keryx_log_fields")
 
 
 class Log(logging.LoggerAdapter[logging.Logger]):
-    """A logger whose records bear the ids of what is being worked on; further ones are given as ``extra``."""
+    """A logger that adds the ids of ``log_ids`` to its records, and those in ``extra``."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Add the fields."""
-        return msg, {**kwargs, "extra": {**_concerned.get({}), **(kwargs.get("extra") or {})}}
+        """Add the ids."""
+        return msg, {**kwargs, "extra": {**_ids.get({}), **(kwargs.get("extra") or {})}}
 
     def failed(self, message: str, *args: object, error: BaseException, **extra: object) -> None:
-        """Log that something failed, and where."""
+        """Log a failure and its place."""
         self.error(message, *args, extra={**extra, ERROR: trace_of(error)}, stacklevel=2)
 
 
@@ -36,24 +36,24 @@ def log_of(name: str) -> Log:
 
 
 @contextmanager
-def concerning(**ids: object) -> Iterator[None]:
-    """Let every line that is logged meanwhile, here and in tasks begun here, bear these ids; None is left out."""
+def log_ids(**ids: object) -> Iterator[None]:
+    """Add these ids, without None, to every line that this block, or a task started in it, logs."""
     known = {name: value for name, value in ids.items() if value is not None}
-    token = _concerned.set({**_concerned.get({}), **known})
+    token = _ids.set({**_ids.get({}), **known})
     try:
         yield
     finally:
-        _concerned.reset(token)
+        _ids.reset(token)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """Return the ids a record bears, or those of what is being worked on now, in the order of ``FIELDS``."""
-    borne = {**_concerned.get({}), **vars(record)}
-    return {name: borne[name] for name in FIELDS if name in borne}
+    """Return the ids of a record, or the current ``log_ids``, in the order of ``FIELDS``."""
+    values = {**_ids.get({}), **vars(record)}
+    return {name: values[name] for name in FIELDS if name in values}
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the kinds of an error and of what caused it, and the places they came through, without their words."""
+    """Return the types and tracebacks of an error and its causes, without their messages."""
     lines: list[str] = []
     cause: BaseException | None = error
     while cause is not None:

@@ -1,12 +1,11 @@
-"""What the loops of one gateway have done since it started, as numbers.
-
-Every event costs a few additions, however many there were. Nothing decides by them: they are for people who watch.
-"""
+"""Counters and durations of one gateway's loops since its start, for people who watch it. No decision uses them."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final, Generic, Literal, LiteralString, TypeVar, get_args
+from itertools import accumulate
+from typing import Any, Final, Literal, get_args
 
 from keryx.core.values.turn_states import TurnPurpose
 from keryx.values import dataclass
@@ -19,134 +18,104 @@ RecoveredKind = Literal["turn", "delivery"]
 BOUNDS_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 PREFIX: Final = "keryx_"
 
-L = TypeVar("L", bound=LiteralString)
-
-
-class Counter(Generic[L]):
-    """Counts events of a few kinds; one that never happened counts 0."""
-
-    def __init__(self, kinds: object) -> None:
-        self._counts: dict[L, int] = dict.fromkeys(get_args(kinds), 0)
-
-    def count(self, kind: L, times: int = 1) -> None:
-        """Count an event, or several at once."""
-        self._counts[kind] += times
-
-    def __getitem__(self, kind: L) -> int:
-        """Return how often it happened."""
-        return self._counts[kind]
-
-    @property
-    def counts(self) -> dict[L, int]:
-        """Every kind and how often it happened."""
-        return dict(self._counts)
-
 
 class Durations:
-    """Counts durations in fixed classes, so that their spread can be told without keeping them."""
+    """A histogram of durations: how many fall between two bounds, and their sum."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_SECONDS) + 1)
         self.seconds = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one; a clock that was set back in between makes it 0."""
+        """Count a duration; a negative one, after the clock was set back, counts as 0."""
         seconds = max(0.0, seconds)
         self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
         self.seconds += seconds
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """The number of durations."""
         return sum(self._counts)
 
     @property
     def up_to(self) -> list[tuple[float, int]]:
-        """How many were not longer than each bound."""
-        found, total = [], 0
-        for bound, count in zip(BOUNDS_SECONDS, self._counts, strict=False):
-            total += count
-            found.append((bound, total))
-        return found
+        """Each bound, with the number of durations up to it."""
+        return list(zip(BOUNDS_SECONDS, accumulate(self._counts), strict=False))
+
+
+def _counter(kinds: object) -> Any:
+    """Return a counter of all kinds of events; a kind that never happened counts 0."""
+    return field(default_factory=lambda: Counter(dict.fromkeys(get_args(kinds), 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """The numbers of one gateway, since its start."""
 
-    updates: Counter[UpdateOutcome] = field(default_factory=lambda: Counter(UpdateOutcome))
-    turns_begun: Counter[TurnPurpose] = field(default_factory=lambda: Counter(TurnPurpose))
-    turns_ended: Counter[TurnEnd] = field(default_factory=lambda: Counter(TurnEnd))
-    deliveries: Counter[DeliveryOutcome] = field(default_factory=lambda: Counter(DeliveryOutcome))
-    recovered: Counter[RecoveredKind] = field(default_factory=lambda: Counter(RecoveredKind))
+    updates: Counter[UpdateOutcome] = _counter(UpdateOutcome)
+    turns_begun: Counter[TurnPurpose] = _counter(TurnPurpose)
+    turns_ended: Counter[TurnEnd] = _counter(TurnEnd)
+    deliveries: Counter[DeliveryOutcome] = _counter(DeliveryOutcome)
+    recovered: Counter[RecoveredKind] = _counter(RecoveredKind)
     update_to_agent: Durations = field(default_factory=Durations)
     token_to_send: Durations = field(default_factory=Durations)
 
     @property
     def turns_running(self) -> int:
-        """How many turns have begun here and not ended."""
-        return sum(self.turns_begun.counts.values()) - sum(self.turns_ended.counts.values())
+        """The number of turns that have begun here and not ended."""
+        return self.turns_begun.total() - self.turns_ended.total()
 
 
 def render(metrics: Metrics) -> str:
-    """Return the numbers as Prometheus reads them."""
+    """Return the numbers in Prometheus's text format."""
     return "\n".join(_lines(metrics)) + "\n"
 
 
 def summary(metrics: Metrics) -> str:
-    """Return in one line what happened, and nothing of what did not."""
-    told: dict[str, Counter[Any]] = {
+    """Return the events that happened, in one line."""
+    counters: dict[str, Mapping[Any, int]] = {
         "updates": metrics.updates,
         "turns": metrics.turns_ended,
         "deliveries": metrics.deliveries,
         "recovered": metrics.recovered,
     }
     parts = [
-        f"{name} {', '.join(f'{kind} {count}' for kind, count in tally.counts.items() if count)}"
-        for name, tally in told.items()
-        if any(tally.counts.values())
+        f"{name} {', '.join(f'{kind} {count}' for kind, count in counter.items() if count)}"
+        for name, counter in counters.items()
+        if any(counter.values())
     ]
     return "; ".join(parts) or "nothing happened"
 
 
 def _lines(metrics: Metrics) -> Iterator[str]:
-    yield from _tally(
-        "updates_total", "Updates of platforms, by what became of them.", "outcome", metrics.updates
-    )
-    yield from _tally("turns_begun_total", "Turns begun, by what for.", "purpose", metrics.turns_begun)
-    yield from _tally("turns_ended_total", "Turns that ended here, by how.", "end", metrics.turns_ended)
+    counters: list[tuple[str, str, str, Mapping[Any, int]]] = [
+        ("updates_total", "Updates of platforms, by outcome.", "outcome", metrics.updates),
+        ("turns_begun_total", "Turns begun, by purpose.", "purpose", metrics.turns_begun),
+        ("turns_ended_total", "Turns that ended here, by kind of end.", "end", metrics.turns_ended),
+        ("deliveries_total", "Attempts to send a delivery, by outcome.", "outcome", metrics.deliveries),
+        ("recovered_total", "Unfinished work of a crash that was recovered.", "kind", metrics.recovered),
+    ]
+    for name, text, label, counter in counters:
+        yield from _head(name, text, "counter")
+        for kind, count in counter.items():
+            yield f'{PREFIX}{name}{{{label}="{kind}"}} {count}'
     yield from _head("turns_running", "Turns that run now.", "gauge")
     yield f"{PREFIX}turns_running {metrics.turns_running}"
-    yield from _tally(
-        "deliveries_total",
-        "Attempts to send a delivery, by what came of them.",
-        "outcome",
-        metrics.deliveries,
-    )
-    yield from _tally("recovered_total", "What a crash left and was taken up.", "kind", metrics.recovered)
-    yield from _durations(
-        "update_to_agent_seconds",
-        "From the storing of a message to the agent's call.",
-        metrics.update_to_agent,
-    )
-    yield from _durations(
-        "token_to_send_seconds", "From the end of an answer to its sending.", metrics.token_to_send
-    )
+    histograms = [
+        ("update_to_agent", "From storing a message to calling the agent.", metrics.update_to_agent),
+        ("token_to_send", "From the end of an answer to sending it.", metrics.token_to_send),
+    ]
+    for name, text, durations in histograms:
+        yield from _histogram(f"{name}_seconds", text, durations)
 
 
-def _head(name: str, told: str, kind: str) -> Iterator[str]:
-    yield f"# HELP {PREFIX}{name} {told}"
+def _head(name: str, text: str, kind: str) -> Iterator[str]:
+    yield f"# HELP {PREFIX}{name} {text}"
     yield f"# TYPE {PREFIX}{name} {kind}"
 
 
-def _tally(name: str, told: str, label: str, tally: Counter[L]) -> Iterator[str]:
-    yield from _head(name, told, "counter")
-    for kind, count in tally.counts.items():
-        yield f'{PREFIX}{name}{{{label}="{kind}"}} {count}'
-
-
-def _durations(name: str, told: str, durations: Durations) -> Iterator[str]:
-    yield from _head(name, told, "histogram")
+def _histogram(name: str, text: str, durations: Durations) -> Iterator[str]:
+    yield from _head(name, text, "histogram")
     for bound, count in durations.up_to:
         yield f'{PREFIX}{name}_bucket{{le="{bound}"}} {count}'
     yield f'{PREFIX}{name}_bucket{{le="+Inf"}} {durations.count}'

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from keryx.core.upkeep.transactions.record_heartbeat import release_dead_node
 from keryx.errors import StoreUnsafe
-from keryx.gateway.runtime.runtime import ReleaseDead, release_nothing
+from keryx.gateway.runtime.runtime import ReleaseDeadNodes, release_nothing
 from keryx.store.database import Database
 from keryx.store.filesystem import refuse_network
 
@@ -22,11 +22,11 @@ if sys.platform != "win32":
 
 FOLDER = "alive"
 """In the data folder: a file for each process that works on its store, with the holder's name."""
-_UNTIED = ".new"
+_UNLOCKED = ".new"
 
 
 @asynccontextmanager
-async def node_lock(database: Database, data_dir: Path, holder: str) -> AsyncIterator[ReleaseDead]:
+async def node_lock(database: Database, data_dir: Path, holder: str) -> AsyncIterator[ReleaseDeadNodes]:
     """Hold the lock of ``holder`` for the length of a block. First release the leases of dead processes.
 
     Yields the function that does so again, for processes that die later.
@@ -36,21 +36,17 @@ async def node_lock(database: Database, data_dir: Path, holder: str) -> AsyncIte
         return
     folder = data_dir / FOLDER
     with hold_lock_file(folder, holder):
-        bury = partial(_bury_dead, database, folder)
-        await bury()
-        yield bury
+        release_dead_nodes = partial(_release_dead_nodes, database, folder)
+        await release_dead_nodes()
+        yield release_dead_nodes
 
 
-async def _bury_dead(database: Database, folder: Path) -> None:
+async def _release_dead_nodes(database: Database, folder: Path) -> None:
     """Release the leases of the processes whose locks are free."""
-    for path in _list_locks(folder):
+    for path in sorted(folder.iterdir()):  # noqa: ASYNC240 - a handful of names
         with take_dead_lock(path) as dead:
             if dead is not None:
                 await database.write(lambda tx, dead=dead: release_dead_node(tx, holder=dead))  # type: ignore[misc]
-
-
-def _list_locks(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir())
 
 
 @contextmanager
@@ -58,11 +54,11 @@ def hold_lock_file(folder: Path, holder: str) -> Iterator[None]:
     """Hold a lock file of this name until the block, or the process, ends."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # The file gets its name after it is locked, so that no other process finds it free before.
-    untied, path = folder / f"{holder}{_UNTIED}", folder / holder
-    descriptor = os.open(untied, os.O_RDWR | os.O_CREAT, 0o600)
+    unlocked, path = folder / f"{holder}{_UNLOCKED}", folder / holder
+    descriptor = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        untied.rename(path)
+        unlocked.rename(path)
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -83,7 +79,7 @@ def take_dead_lock(path: Path) -> Iterator[str | None]:
         except BlockingIOError:
             yield None
             return
-        if path.suffix == _UNTIED:
+        if path.suffix == _UNLOCKED:
             yield None  # killed, or about to be locked: in both cases it holds no lease
             return
         yield path.name

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from keryx.clock import Clock
 from keryx.commands.table import COMMANDS
@@ -24,27 +24,10 @@ P = ParamSpec("P")
 
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
-LOOK_SECONDS = 1.0
 
 _log = log_of("runtime")
 
-
-class Pace(Protocol):
-    """How a loop waits. In a simulation, virtual time passes instead."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Return after so long."""
-
-
-class RealPace:
-    """Real time."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Return after so long."""
-        await asyncio.sleep(seconds)
-
-
-ReleaseDead = Callable[[], Awaitable[None]]
+ReleaseDeadNodes = Callable[[], Awaitable[None]]
 """Release the leases of dead processes of this machine, so that no gateway waits for them to expire."""
 
 
@@ -63,27 +46,26 @@ class Runtime:
     holder: str
     commands: Commands = COMMANDS
     live: Live = field(default_factory=Live)
-    pace: Pace = field(default_factory=RealPace)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     metrics: Metrics = field(default_factory=Metrics)
     platforms: frozenset[str] = frozenset()
     """The connected platforms, as the prompt lists them."""
     troubles: Callable[[], Sequence[str]] = tuple
     """The configured parts that do not work now, one sentence each. Only owners may read them."""
-    bury: ReleaseDead = release_nothing
-    look_seconds: float = LOOK_SECONDS
-    """The longest time between two looks for work. Retries and pauses come due without a commit."""
+    release_dead_nodes: ReleaseDeadNodes = release_nothing
+    poll_seconds: float = 1.0
+    """How often a loop looks for work without a commit, because retries and pauses come due without one."""
 
     async def write(self, work: Callable[[Tx], T]) -> T:
-        """Write once. Use ``insist`` to wait for a store that is unavailable."""
+        """Write once. ``write_with_retry`` waits for a store that is unavailable."""
         return await self.database.write(work)
 
-    async def insist(
+    async def write_with_retry(
         self, work: Callable[[Tx], T], *, what: str, again: Callable[[Tx], T] | None = None
     ) -> T:
         """Write, and retry until the store is available: an effect outside Keryx must be recorded.
 
-        A failed attempt may have been committed all the same. If running ``work`` twice is wrong, pass ``again``:
-        it runs after the first failure.
+        A failed attempt may have been committed. If ``work`` must not run twice, pass ``again`` for the retries.
         """
         pause = PAUSE_FIRST_SECONDS
         while True:
@@ -92,7 +74,7 @@ class Runtime:
             except StoreUnavailable as error:
                 _log.warning("%s waits for the store: %s", what, error)
             work = again or work
-            await self.pace.sleep(pause)
+            await self.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_SECONDS)
 
     async def record(
@@ -102,46 +84,46 @@ class Runtime:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Write for a running turn, and retry as ``insist`` does. Raises ``LeaseLost`` for a late holder."""
-        return await self.insist(lambda tx: transaction(tx, held, *args, **kwargs), what="a turn")
+        """Write for a running turn, and retry as ``write_with_retry`` does. Raises ``LeaseLost`` for a late holder."""
+        return await self.write_with_retry(lambda tx: transaction(tx, held, *args, **kwargs), what="a turn")
 
 
 class WakeSignal:
-    """Wakes one loop: after commits that may have made work for it, on ``ring``, and once per look interval.
+    """Wakes one loop: after commits that may have made work for it, on ``set``, and once per poll interval.
 
-    The loop waits, then does all the work there is. Any number of rings in between count as one.
+    The loop waits, then does all the work there is. Any number of signals in between count as one.
     """
 
     def __init__(self, runtime: Runtime, topic: Topic) -> None:
         self._runtime = runtime
         self._topic = topic
-        self._rung = asyncio.Event()
+        self._is_set = asyncio.Event()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """Wake the loop."""
-        self._rung.set()
+        self._is_set.set()
 
     async def wait(self) -> None:
-        """Wait for a ring after the previous return."""
-        await self._rung.wait()
-        self._rung.clear()
+        """Wait for a signal after the previous return."""
+        await self._is_set.wait()
+        self._is_set.clear()
 
-    async def listen(self) -> None:
-        """Ring after commits until cancelled. One task does it all the time, because commits are frequent."""
-        database = self._runtime.database
+    async def watch_commits(self) -> None:
+        """Signal after commits until cancelled. One task does it all the time, because commits are frequent."""
+        runtime = self._runtime
         while True:
-            # Read before the ring, so that a commit during the look rings again.
-            since = database.change_no
-            self._rung.set()
+            # Read before the signal, so that a commit while the loop looks for work signals again.
+            since = runtime.database.change_no
+            self.set()
             try:
-                await database.changed(
-                    since=since, timeout_seconds=self._runtime.look_seconds, topic=self._topic
+                await runtime.database.changed(
+                    since=since, timeout_seconds=runtime.poll_seconds, topic=self._topic
                 )
             except StoreUnavailable:
-                await self._runtime.pace.sleep(self._runtime.look_seconds)
+                await runtime.sleep(runtime.poll_seconds)
 
 
-async def endlessly(
+async def repeat_forever(
     runtime: Runtime, what: str, work: Callable[[], Awaitable[None]], *, seconds: float
 ) -> None:
     """Repeat ``work`` until cancelled. Failures are logged and do not end the loop."""
@@ -151,11 +133,11 @@ async def endlessly(
             await work()
         except StoreUnavailable as error:
             _log.warning("%s waits for the store: %s", what, error)
-            await runtime.pace.sleep(pause)
+            await runtime.sleep(pause)
             pause = min(2 * pause, PAUSE_MAX_SECONDS)
             continue
         except Exception as error:  # noqa: BLE001 - a loop survives every failure of its work
-            _log.failed("%s failed; it is tried again", what, error=error)
-            await runtime.pace.sleep(PAUSE_MAX_SECONDS)
+            _log.failed("%s failed and will be retried", what, error=error)
+            await runtime.sleep(PAUSE_MAX_SECONDS)
         pause = PAUSE_FIRST_SECONDS
-        await runtime.pace.sleep(seconds)
+        await runtime.sleep(seconds)

@@ -1,7 +1,7 @@
-"""The turn loop: begins what waits, lets the agent answer, and ends each turn once.
+"""The turn loop: begin turns, run the agent, and end each turn once.
 
-Everything it knows is in the store: another gateway can take up any turn from its last step. It renews the leases of
-its turns, cancels an agent whose lease it could not renew in time, and stops one within a moment of being asked to.
+All state is in the store, so another gateway can continue any turn from its last step. The loop renews the leases of
+its turns, cancels an agent whose lease it could not renew in time, and stops a turn soon after a person asks for it.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from keryx.core.turns.views.ready_sessions import list_ready
 from keryx.core.turns.views.turn import list_stopping, show_turn
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import AgentFailed, LeaseLost, StoreUnavailable
-from keryx.gateway.runtime.log import concerning, log_of
+from keryx.gateway.runtime.log import log_ids, log_of
 from keryx.gateway.runtime.metrics import TurnEnd
 from keryx.gateway.runtime.runtime import Runtime, WakeSignal
-from keryx.gateway.turns.stage import TurnStage, TurnStopped, TurnWaits, make_brief
+from keryx.gateway.turns.turn_recorder import TurnRecorder, TurnStopped, TurnWaits, make_brief
 from keryx.gateway.turns.turn_tools import tools_for
 from keryx.store.database import Tx
 from keryx.tools.tool import Toolbox
 
 TURNS_MAX = 64
-STOP_LOOK_SECONDS = 0.1
-FAULT_RETRY: Micros = 5 * SECOND
-FAULT = "something went wrong inside Keryx (turn {turn_id}); the log says what"
-NOT_COMPRESSED = "Whoever answers here keeps an own account of the conversation, so nothing was summarised."
+STOP_POLL_SECONDS = 0.1
+INTERNAL_ERROR_RETRY: Micros = 5 * SECOND
+INTERNAL_ERROR = "something went wrong inside Keryx (turn {turn_id}); the log says what"
+NOT_COMPRESSED = "The agent here keeps its own copy of the conversation, so nothing was summarised."
 
 End = Literal["stop", "roll back", "hand back", "lease lost"]
 
@@ -48,7 +48,7 @@ _log = log_of("turns")
 
 
 class TurnLoop:
-    """Runs the turns of every session, or with ``session_id`` of one."""
+    """Runs the turns of all sessions, or only those of ``session_id``."""
 
     def __init__(
         self,
@@ -64,42 +64,41 @@ class TurnLoop:
         self._toolbox = toolbox
         self._session_id = session_id
         self.turns_max = turns_max
-        self._running: dict[TurnId, _Running] = {}
-        self._bell = WakeSignal(runtime, "turns")
+        self._running: dict[TurnId, _RunningTurn] = {}
+        self._wake_signal = WakeSignal(runtime, "turns")
         self._is_draining = False
-        self._has_ended = asyncio.Event()
-        """Set when nothing more will begin."""
+        self._no_more_begin = asyncio.Event()
         self._is_drained = asyncio.Event()
 
     @property
     def running(self) -> int:
-        """How many turns run now."""
+        """The number of turns that run now."""
         return len(self._running)
 
     async def run(self) -> None:
         """Begin and run turns until cancelled or drained."""
-        beside = (
+        background = (
             asyncio.create_task(self._watch_for_stops(), name="keryx-stops"),
-            asyncio.create_task(self._bell.listen(), name="keryx-news"),
+            asyncio.create_task(self._wake_signal.watch_commits(), name="keryx-commits"),
         )
         try:
-            await self._bell.wait()
+            await self._wake_signal.wait()
             while not self._is_draining:
                 await self._begin()
-                await self._bell.wait()
-            self._has_ended.set()
+                await self._wake_signal.wait()
+            self._no_more_begin.set()
             await self._is_drained.wait()
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
-            self._has_ended.set()
+            await asyncio.gather(*background, return_exceptions=True)
+            self._no_more_begin.set()
 
     async def drain(self, seconds: float) -> None:
-        """Begin nothing more, let what runs finish for so long, and hand the rest back; ``run`` must be under way."""
+        """Begin no more turns, wait up to ``seconds`` for the running ones, and hand back the rest; needs ``run``."""
         self._is_draining = True
-        self._bell.ring()
-        await self._has_ended.wait()
+        self._wake_signal.set()
+        await self._no_more_begin.wait()
         for each in self._running.values():
             if yields_to_others(each.begun.purpose):
                 each.end("hand back")
@@ -112,7 +111,7 @@ class TurnLoop:
         self._is_drained.set()
 
     async def _begin(self) -> None:
-        """Begin the turns that wait, as many as there is room for."""
+        """Begin ready turns, as many as there is room for."""
         room = self._room
         runtime, session_id = self._runtime, self._session_id
         try:
@@ -120,14 +119,14 @@ class TurnLoop:
         except StoreUnavailable as error:
             await self._wait_for_store(error)
             return
-        # Together, and not one after the other: on SQLite they share commits, on PostgreSQL they run side by side.
+        # At the same time: on SQLite the transactions share commits, on PostgreSQL they run in parallel.
         begun = await asyncio.gather(*map(self._begin_in, ready))
         if ready and not any(begun):
-            # Others were faster: they are left a moment, and this loop does not race them for the rest.
-            await runtime.pace.sleep(STOP_LOOK_SECONDS)
+            # Other gateways were faster. Wait a moment, so that the gateways do not compete for the rest.
+            await runtime.sleep(STOP_POLL_SECONDS)
 
     async def _begin_in(self, session_id: SessionId) -> bool:
-        """Begin the next turn of a session, unless somebody else was faster or it has to wait after all."""
+        """Begin the next turn of a session; return False if another gateway was faster or the turn must wait."""
         runtime = self._runtime
         try:
             begun = await runtime.write(
@@ -138,33 +137,33 @@ class TurnLoop:
             return False
         if begun is None:
             return False
-        runtime.metrics.turns_begun.count(begun.purpose)
-        running = _Running(self, begun)
+        runtime.metrics.turns_begun[begun.purpose] += 1
+        running = _RunningTurn(runtime, self._agent, self._toolbox, begun)
         self._running[begun.turn_id] = running
         running.task.add_done_callback(lambda _: self._ended(begun.turn_id))
         return True
 
     async def _wait_for_store(self, error: StoreUnavailable) -> None:
         _log.warning("turns wait for the store: %s", error)
-        await self._runtime.pace.sleep(self._runtime.look_seconds)
+        await self._runtime.sleep(self._runtime.poll_seconds)
 
     @property
     def _room(self) -> int:
-        return max(0, self.turns_max - sum(each.takes_place for each in self._running.values()))
+        return max(0, self.turns_max - sum(each.counts for each in self._running.values()))
 
     def _ended(self, turn_id: TurnId) -> None:
         if not self._room:
-            # There was none, so what was ready may have been left alone; for its own session its last commit has rung.
-            self._bell.ring()
+            # Ready turns of other sessions may have been left for lack of room. The last commit of this turn has woken
+            # the loop for its own session.
+            self._wake_signal.set()
         running = self._running.pop(turn_id)
         if not running.task.cancelled() and (error := running.task.exception()) is not None:
-            self._runtime.metrics.turns_ended.count("lost")
-            _log.failed(
-                "a turn was given up", error=error, session=running.begun.lease.session_id, turn=turn_id
-            )
+            self._runtime.metrics.turns_ended["lost"] += 1
+            session_id = running.begun.lease.session_id
+            _log.failed("a turn failed because of a bug", error=error, session=session_id, turn=turn_id)
 
     async def _watch_for_stops(self) -> None:
-        """Tell running turns that they are asked to stop, a moment after it is asked, here or elsewhere."""
+        """Stop running turns soon after a person asked for it, in this process or another."""
         database = self._runtime.database
         while True:
             since = database.change_no
@@ -176,96 +175,85 @@ class TurnLoop:
                 for turn_id in stopping:
                     if turn_id in self._running:
                         self._running[turn_id].stop()
-            await database.changed(since=since, timeout_seconds=self._runtime.look_seconds)
-            await self._runtime.pace.sleep(STOP_LOOK_SECONDS)
-
-    async def answer(self, running: "_Running") -> Answer:
-        """Let the agent answer a turn."""
-        runtime, begun = self._runtime, running.begun
-        look = partial(
-            show_turn, turn_id=begun.turn_id, platforms=runtime.platforms, id_salt=runtime.settings.id_salt
-        )
-        view = await runtime.database.read(look)
-        await self._toolbox.ready()
-        toolbox = tools_for(self._toolbox, view, purpose=begun.purpose, toolsets=runtime.settings.toolsets)
-        stage = running.stage = TurnStage(runtime, toolbox, view, begun)
-        if await stage.finish_open_calls():
-            view = await runtime.database.read(look)
-        self._measure(begun)
-        return await self._agent.run(make_brief(view, toolbox, begun), stage)
-
-    def _measure(self, begun: BegunTurn) -> None:
-        """Count how long the last message waited for the agent, if this is the first that it hears of it."""
-        last = begun.answers[-1]
-        if begun.purpose == "reply" and not begun.resumed and not last.attempts:
-            waited = self._runtime.clock.now() - last.received_at
-            self._runtime.metrics.update_to_agent.observe(waited / SECOND)
-
-    @property
-    def runtime(self) -> Runtime:
-        """Where it works."""
-        return self._runtime
+            await database.changed(since=since, timeout_seconds=self._runtime.poll_seconds)
+            await self._runtime.sleep(STOP_POLL_SECONDS)
 
 
-class _Running:
-    """One turn under way: the agent's task, the keeping of its lease, and its one end."""
+class _RunningTurn:
+    """One running turn: the agent's task, the renewal of its lease, and its one end."""
 
-    def __init__(self, loop: TurnLoop, begun: BegunTurn) -> None:
-        self._loop = loop
-        self._runtime = loop.runtime
+    def __init__(self, runtime: Runtime, agent: Agent, toolbox: Toolbox, begun: BegunTurn) -> None:
+        self._runtime = runtime
+        self._agent = agent
+        self._toolbox = toolbox
         self.begun = begun
-        self.stage: TurnStage | None = None
+        self._recorder: TurnRecorder | None = None
         self._wanted: End | None = None
-        # A future, and not an event with a task that waits for it: most turns are over without anybody asking.
+        # A future, not an event with a task that waits for it: most turns are never interrupted.
         self._interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run(), name=f"keryx-turn-{begun.turn_id}")
 
     @property
-    def takes_place(self) -> bool:
-        """Whether it counts among the turns that may run at once.
+    def counts(self) -> bool:
+        """Whether the turn counts towards ``turns_max``.
 
-        What Keryx does by itself is little and nobody waits for it. Who gave a task away waits for it, so that runs in
-        the other's place.
+        Keryx's own turns are short and no person waits for them. A delegated task runs in the place of the turn that
+        waits for its result.
         """
         return not (yields_to_others(self.begun.purpose) or self.begun.answers[-1].purpose == "task")
 
     def end(self, wanted: End) -> None:
-        """Cancel the agent and end the turn this way, unless it is ending."""
+        """Cancel the agent and end the turn this way, unless the turn already ends in another way."""
         if self._wanted is None:
             self._wanted = wanted
             self.stop()
 
     def stop(self) -> None:
-        """Cancel the agent, because a person asked for it unless ``end`` says otherwise."""
+        """Cancel the agent: a person asked for it, unless ``end`` gave another reason."""
         if not self._interrupted.done():
             self._interrupted.set_result(None)
 
     async def _run(self) -> None:
-        with concerning(session=self.begun.lease.session_id, turn=self.begun.turn_id):
-            await self._work()
+        with log_ids(session=self.begun.lease.session_id, turn=self.begun.turn_id):
+            answering = asyncio.create_task(self._answer())
+            renewing = asyncio.create_task(self._renew_lease())
+            try:
+                either: tuple[asyncio.Future[Any], ...] = (answering, self._interrupted)
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                if answering.done():
+                    await self._end_answered(answering)
+                else:
+                    answering.cancel()
+                    await asyncio.gather(answering, return_exceptions=True)
+                    await self._end_early(self._wanted or await self._why_stopped())
+            except LeaseLost:
+                self._count("lost")
+                _log.info("another gateway has taken over the turn; the result is dropped")
+            finally:
+                for task in (answering, renewing):
+                    task.cancel()
+                await asyncio.gather(answering, renewing, return_exceptions=True)
 
-    async def _work(self) -> None:
-        answering = asyncio.create_task(self._loop.answer(self))
-        keeping = asyncio.create_task(self._keep_lease())
-        try:
-            either: tuple[asyncio.Future[Any], ...] = (answering, self._interrupted)
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if answering.done():
-                await self._end_answered(answering)
-            else:
-                answering.cancel()
-                await asyncio.gather(answering, return_exceptions=True)
-                await self._end_early(self._wanted or await self._why_stopped())
-        except LeaseLost:
-            self._count("lost")
-            _log.info("the turn was taken over; its result is dropped")
-        finally:
-            for task in (answering, keeping):
-                task.cancel()
-            await asyncio.gather(answering, keeping, return_exceptions=True)
+    async def _answer(self) -> Answer:
+        runtime, begun = self._runtime, self.begun
+        show = partial(
+            show_turn, turn_id=begun.turn_id, platforms=runtime.platforms, id_salt=runtime.settings.id_salt
+        )
+        view = await runtime.database.read(show)
+        await self._toolbox.ready()
+        toolbox = tools_for(self._toolbox, view, purpose=begun.purpose, toolsets=runtime.settings.toolsets)
+        recorder = self._recorder = TurnRecorder(runtime, toolbox, view, begun)
+        if await recorder.finish_open_calls():
+            view = await runtime.database.read(show)
+        last = begun.answers[-1]
+        if begun.purpose == "reply" and not begun.resumed and not last.attempts:
+            # The first time that the agent sees the message.
+            waited = runtime.clock.now() - last.received_at
+            runtime.metrics.update_to_agent.observe(waited / SECOND)
+        return await self._agent.run(make_brief(view, toolbox, begun), recorder)
 
     async def _why_stopped(self) -> End:
-        """Return whether the stop is wanted for an end or for a new beginning."""
+        """Return whether the person wants the turn to end, or to begin again with a new message."""
         renewed = await self._runtime.record(self.begun.held, renew_turn)
         return "roll back" if renewed.roll_back else "stop"
 
@@ -280,24 +268,26 @@ class _Running:
             await self._fail(failure.reason, retry_after=failure.retry_after)
         except LeaseLost:
             raise
-        except Exception as error:  # noqa: BLE001 - an agent is somebody else's code, and its turn needs an end
+        except Exception as error:  # noqa: BLE001 - whatever an agent raises, its turn needs an end
             _log.failed("the turn failed", error=error)
-            await self._fail(FAULT.format(turn_id=self.begun.turn_id), retry_after=FAULT_RETRY)
+            await self._fail(
+                INTERNAL_ERROR.format(turn_id=self.begun.turn_id), retry_after=INTERNAL_ERROR_RETRY
+            )
         else:
             await self._finish(answer)
 
     async def _finish(self, answer: Answer) -> None:
-        stage, message, notice = self.stage, answer.message, answer.notice
+        recorder, message, notice = self._recorder, answer.message, answer.notice
         if self.begun.purpose == "compress":
-            # Whoever asked is told, whatever agent it was; what that says otherwise answers nobody.
+            # The person gets a notice from every kind of agent. A message of the agent would answer no question.
             message, notice = None, notice or NOT_COMPRESSED
         reply = Reply(
             message=message,
             silent=answer.silent,
-            seen=() if stage is None else stage.seen,
+            seen=() if recorder is None else recorder.seen,
             notice=notice,
             unsaid=answer.unsaid,
-            wants_title=self._runtime.settings.titles and stage is not None and stage.asked_model,
+            wants_title=self._runtime.settings.titles and recorder is not None and recorder.asked_model,
         )
         await self._runtime.record(self.begun.held, finish_turn, reply=reply, ids=self._runtime.ids)
         self._count("answered")
@@ -327,30 +317,27 @@ class _Running:
                 self._count("handed_back")
             case "lease lost":
                 self._count("lost")
-                _log.warning("the turn could not renew its lease in time and was dropped")
+                _log.warning("the turn was dropped because its lease could not be renewed in time")
 
     @property
     def _partial(self) -> NewMessage | None:
-        return None if self.stage is None else self.stage.partial
+        return None if self._recorder is None else self._recorder.partial
 
     def _count(self, end: TurnEnd) -> None:
-        self._runtime.metrics.turns_ended.count(end)
+        self._runtime.metrics.turns_ended[end] += 1
         _log.info("the turn ended: %s", end)
 
-    async def _keep_lease(self) -> None:
-        """Renew the lease until cancelled; without renewal for too long, end the turn, because others may begin."""
+    async def _renew_lease(self) -> None:
+        """Renew the lease until cancelled. End the turn when the lease is lost, or was not renewed for too long."""
         runtime, begun = self._runtime, self.begun
         last = runtime.clock.monotonic()
-        while True:
-            await runtime.pace.sleep(RENEW_EVERY / SECOND)
+        while not must_cancel(last_renewed_at=last, now=runtime.clock.monotonic()):
+            await runtime.sleep(RENEW_EVERY / SECOND)
             try:
                 await runtime.write(lambda tx: renew_turn(tx, begun.held))
                 last = runtime.clock.monotonic()
             except LeaseLost:
-                self.end("lease lost")
-                return
+                break
             except StoreUnavailable as error:
                 _log.warning("the turn cannot renew its lease: %s", error)
-                if must_cancel(last_renewed_at=last, now=runtime.clock.monotonic()):
-                    self.end("lease lost")
-                    return
+        self.end("lease lost")

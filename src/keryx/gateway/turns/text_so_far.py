@@ -17,20 +17,21 @@ TEXT_EVERY: Final[Micros] = SECOND
 
 
 class TextSoFar:
-    """The text of one turn that is not a message yet."""
+    """The text of one turn that is in no message yet."""
 
     def __init__(self, runtime: Runtime, held: TurnLease, *, after: int) -> None:
         self._runtime = runtime
         self._held = held
         self._after = after
-        self._said = _nothing()
-        self._kept = 0
-        self._kept_at: Micros = runtime.clock.monotonic()
+        self._texts = _no_texts()
+        self._stored = 0
+        """How many characters of the answer are stored."""
+        self._stored_at: Micros = runtime.clock.monotonic()
 
     async def add(self, kind: DeltaKind, text: str) -> None:
-        """Publish a piece, and store the text of the answer when that is due."""
-        offset = len(self._said[kind])
-        self._said[kind] += text
+        """Publish a piece, and store the text of the answer if it is due."""
+        offset = len(self._texts[kind])
+        self._texts[kind] += text
         self._runtime.live.publish(
             Delta(
                 session_id=self._held.session_id,
@@ -42,15 +43,15 @@ class TextSoFar:
             )
         )
         now = self._runtime.clock.monotonic()
-        if kind == "text" and now - self._kept_at >= TEXT_EVERY:
-            self._kept_at = now
-            await self._keep()
+        if kind == "text" and now - self._stored_at >= TEXT_EVERY:
+            self._stored_at = now
+            await self._store()
 
     def clear(self, *, after: int) -> None:
-        """Start again after a step: its message holds the text before it."""
+        """Start again after a step: its message contains the text before it."""
         self._after = after
-        self._said = _nothing()
-        self._kept = 0
+        self._texts = _no_texts()
+        self._stored = 0
 
     def so_far(self, gauge: Gauge | None) -> NewMessage | None:
         """Return the text so far as a message, for a turn that ends without an answer. Thinking alone has no text.
@@ -58,7 +59,7 @@ class TextSoFar:
         Providers bill an interrupted answer but do not report its usage. The usage is estimated, from ``gauge`` for the
         input, if a model was asked.
         """
-        text, thinking = self._said["text"], self._said["thinking"]
+        text, thinking = self._texts["text"], self._texts["thinking"]
         if not text and not thinking:
             return None
         thought = count_text(thinking) if gauge and thinking else 0
@@ -71,8 +72,8 @@ class TextSoFar:
             finish_reason="interrupted",
         )
 
-    async def _keep(self) -> None:
-        start, text = self._kept, self._said["text"][self._kept :]
+    async def _store(self) -> None:
+        start, text = self._stored, self._texts["text"][self._stored :]
         if not text:
             return
         held = self._held
@@ -80,8 +81,8 @@ class TextSoFar:
             await self._runtime.write(lambda tx: record_text(tx, held, start=start, text=text))
         except StoreUnavailable:
             return  # the next piece is stored together with this one
-        self._kept += len(text)
+        self._stored += len(text)
 
 
-def _nothing() -> dict[DeltaKind, str]:
+def _no_texts() -> dict[DeltaKind, str]:
     return {"text": "", "thinking": "", "call": ""}

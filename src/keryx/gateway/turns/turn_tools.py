@@ -1,6 +1,6 @@
-"""Which tools a turn is given: what role and platform grant, and in a silent turn only what keeps notes.
+"""Decide which tools a turn gets: those granted to its role and platform; in a silent turn, only those for memory.
 
-A session that was given a task has only what came with it.
+A delegated task limits them further.
 """
 
 from functools import cache
@@ -13,17 +13,17 @@ from keryx.core.values.turn_states import TurnPurpose
 from keryx.tools.tool import Toolbox
 
 ALWAYS = (AGENT_REPORTS, RESULTS)
-"""What is of use only beside other tools."""
+"""Toolsets that help only beside other tools."""
 
 
 def tools_for(
     toolbox: Toolbox, view: TurnView, *, purpose: TurnPurpose, toolsets: ToolsetSettings
 ) -> Toolbox:
-    """Return the tools of a turn; the agent is told of no other, and a call of another finds none."""
+    """Return the tools of a turn. The agent sees and can call only these."""
     silent = yields_to_others(purpose)
 
     @cache
-    def is_granted(toolset: str, is_foreign: bool) -> bool:  # noqa: FBT001 - asked for a dozen tools of a set
+    def is_granted(toolset: str, is_foreign: bool) -> bool:  # noqa: FBT001 - cached by both
         return may_use_toolset(
             toolsets,
             view.grants,
@@ -33,16 +33,16 @@ def tools_for(
             is_foreign=is_foreign,
         )
 
-    def is_given(offer: ToolOffer) -> bool:
+    def is_offered(offer: ToolOffer) -> bool:
         if offer.toolset == AGENT_REPORTS:
             return True
         if purpose == "title" or (silent and offer.toolset != MEMORY):
             return False
         if offer.toolset == RESULTS:
-            return any(is_given(other) for other in toolbox.offers() if other.toolset not in ALWAYS)
+            return any(is_offered(other) for other in toolbox.offers() if other.toolset not in ALWAYS)
         task = view.delegation
         if task is not None and not task.gives(offer.name, toolset=offer.toolset, effect=offer.effect):
             return False
         return is_granted(offer.toolset, offer.is_foreign)
 
-    return toolbox.only(is_given, unattended=silent)
+    return toolbox.only(is_offered, unattended=silent)

@@ -1,4 +1,4 @@
-"""What wakes the loops: commits, whoever rings, time; and that waiting turns begin together."""
+"""Wake signals: commits, ``set`` and the poll interval wake a loop; and ready turns begin together."""
 
 import asyncio
 
@@ -19,77 +19,67 @@ from keryx.tools.tool import Toolbox
 from tests.flow.running import PATIENCE_SECONDS, Actor, said, until
 
 
-class NotingPace:
-    """Lets no time pass, and notes how often it was asked to."""
+@pytest.fixture
+def sleeps() -> list[float]:
+    """The sleeps of a loop; each takes a hundredth of a second."""
+    return []
 
-    def __init__(self) -> None:
-        self.sleeps: list[float] = []
 
-    async def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
+@pytest.fixture
+def runtime(store: Database, sleeps: list[float]) -> Runtime:
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
         await asyncio.sleep(0.01)
 
-
-@pytest.fixture
-def pace() -> NotingPace:
-    return NotingPace()
-
-
-@pytest.fixture
-def runtime(store: Database, pace: NotingPace) -> Runtime:
     return Runtime(
-        database=store, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", pace=pace
+        database=store, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="node-1", sleep=sleep
     )
 
 
-async def rings(bell: WakeSignal) -> None:
-    await asyncio.wait_for(bell.wait(), PATIENCE_SECONDS)
+async def wait_for(signal: WakeSignal) -> None:
+    await asyncio.wait_for(signal.wait(), PATIENCE_SECONDS)
 
 
-async def test_it_rings_at_the_start_at_a_commit_and_after_a_while_by_itself(
+async def test_a_loop_wakes_at_the_start_after_a_commit_and_after_the_poll_interval(
     runtime: Runtime, platform: FakePlatform
 ) -> None:
-    bell = WakeSignal(runtime, "turns")
-    listening = asyncio.create_task(bell.listen())
-    await rings(bell)
+    signal = WakeSignal(runtime, "turns")
+    watching = asyncio.create_task(signal.watch_commits())
+    await wait_for(signal)
     await runtime.write(people.ensure_owner)
     message = platform.say("hello")
     await runtime.write(
         lambda tx: accept_message(tx, message, settings=runtime.settings, ids=runtime.ids, commands=COMMANDS)
     )
-    await rings(bell)
-    await rings(bell)
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    await wait_for(signal)
+    await wait_for(signal)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
 
 
-async def test_rings_while_nobody_waits_are_one(runtime: Runtime) -> None:
-    bell = WakeSignal(runtime, "turns")
-    bell.ring()
-    bell.ring()
-    await rings(bell)
-    waiting = asyncio.create_task(bell.wait())
+async def test_several_signals_before_a_wait_count_as_one(runtime: Runtime) -> None:
+    signal = WakeSignal(runtime, "turns")
+    signal.set()
+    signal.set()
+    await wait_for(signal)
+    waiting = asyncio.create_task(signal.wait())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not waiting.done()
-    bell.ring()
+    signal.set()
     await asyncio.wait_for(waiting, PATIENCE_SECONDS)
 
 
-async def test_a_loop_whose_store_was_closed_looks_now_and_then_and_does_not_end(
-    runtime: Runtime, pace: NotingPace
-) -> None:
+async def test_a_loop_whose_store_was_closed_keeps_polling(runtime: Runtime, sleeps: list[float]) -> None:
     await runtime.database.close()
     running = asyncio.create_task(TurnLoop(runtime, Actor(), Toolbox()).run())
-    await until(lambda: len(pace.sleeps) > 10)
+    await until(lambda: len(sleeps) > 10)
     assert not running.done()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_turns_that_wait_begin_together_and_never_more_than_there_is_room_for(
-    runtime: Runtime, platform: FakePlatform
-) -> None:
+async def test_ready_turns_begin_together_up_to_the_limit(runtime: Runtime, platform: FakePlatform) -> None:
     for number in range(5):
         message = platform.say("hello", chat=str(number))
         await runtime.write(

@@ -1,8 +1,7 @@
-"""Where one turn's agent speaks and acts: every step is in the store before it takes effect.
+"""Record what the agent of one turn says and does, and run its tool calls. A step is stored before it takes effect.
 
-The calls of a message are stored together before any of them starts; one that may have an effect is started only
-after its start is stored; every call gets one result. A call that a person must allow lets the turn wait, and nothing
-of it stays in memory.
+The calls of a message are stored together before any of them starts. A call that may have an effect starts only after
+its start is stored. Every call gets one result. While a call waits for a person's approval, nothing stays in memory.
 """
 
 import asyncio
@@ -50,19 +49,19 @@ _log = log_of("turns")
 
 
 class TurnWaits(Exception):
-    """The turn waits for a person and has let go of its session; whoever runs it has nothing more to do."""
+    """The turn waits for a person and has released its lease; the turn loop has nothing more to do."""
 
 
 class TurnStopped(Exception):
-    """A person wants the turn to stop; with ``roll_back`` so that it begins again with a new message."""
+    """A person stopped the turn; with ``roll_back``, to begin it again with a new message."""
 
     def __init__(self, *, roll_back: bool) -> None:
         super().__init__("stopped")
         self.roll_back = roll_back
 
 
-class TurnStage:
-    """The stage of one turn."""
+class TurnRecorder:
+    """The ``Stage`` of one turn."""
 
     def __init__(self, runtime: Runtime, toolbox: Toolbox, view: TurnView, begun: BegunTurn) -> None:
         self._runtime = runtime
@@ -70,45 +69,45 @@ class TurnStage:
         self._view = view
         self._held = begun.held
         self.seen: tuple[int, ...] = ()
-        """Messages that joined the turn; they count as answered by the next step or answer that commits."""
-        self._saying = TextSoFar(runtime, begun.held, after=_last_seq(view.messages))
-        self._asked: ModelUse | None = None
+        """The messages that joined the turn; the next step or answer that commits counts them as answered."""
+        self._text = TextSoFar(runtime, begun.held, after=_last_seq(view.messages))
+        self._last_use: ModelUse | None = None
         self._gauge: Gauge | None = None
         self._is_paused = False
 
     @property
     def asked_model(self) -> bool:
         """Whether a model was asked in this turn."""
-        return self._asked is not None
+        return self._last_use is not None
 
     @property
     def partial(self) -> NewMessage | None:
-        """What was said since the last step, for a turn that ends before its answer."""
-        return self._saying.so_far(self._gauge)
+        """The text since the last step, for a turn that ends before its answer."""
+        return self._text.so_far(self._gauge)
 
     async def say(self, text: str) -> None:
-        """Show a piece of the answer; about once a second what there is of it is stored."""
-        await self._go_on()
-        await self._saying.add("text", text)
+        """Show a piece of the answer; the text so far is stored about once a second."""
+        await self._clear_pause()
+        await self._text.add("text", text)
 
     async def think(self, text: str) -> None:
-        """Show a piece of what is thought."""
-        await self._go_on()
-        await self._saying.add("thinking", text)
+        """Show a piece of the thinking."""
+        await self._clear_pause()
+        await self._text.add("thinking", text)
 
     async def pause(self, reason: str) -> None:
-        """Store why nothing comes for now."""
-        await self._note_pause(reason)
+        """Store the reason why no text comes for now."""
+        await self._record_pause(reason)
 
     async def show_call(self, text: str) -> None:
-        """Show what the agent does itself."""
-        await self._go_on()
-        await self._saying.add("call", text)
+        """Show a line for a tool that the agent runs itself."""
+        await self._clear_pause()
+        await self._text.add("call", text)
 
     async def note_model(self, use: ModelUse) -> None:
-        """Store which model was asked and with what, unless that is stored."""
+        """Store the model, prompt and tools of a request, unless they are stored already."""
         self._gauge = use.gauge or self._gauge
-        if _is_noted(use, self._asked):
+        if _is_recorded(use, self._last_use):
             return
 
         def note(tx: Tx, held: TurnLease) -> None:
@@ -117,89 +116,95 @@ class TurnStage:
                 record_gauge(tx, held, gauge=use.gauge)
 
         await self._runtime.record(self._held, note)
-        self._asked = use
+        self._last_use = use
 
     async def act(self, step: NewMessage) -> StepDone:
-        """Store the calls, carry them out, and return their results in the order of the calls."""
-        await self._go_on()
+        """Store the calls, run them, and return their results in the order of the calls."""
+        await self._clear_pause()
         step = self._with_effects(step)
         recorded = await self._runtime.record(
             self._held, record_calls, message=step, seen=self.seen, ids=self._runtime.ids
         )
         self.seen = ()
-        self._saying.clear(after=recorded.seq)
+        self._text.clear(after=recorded.seq)
         calls = [part for part in step.parts if isinstance(part, ToolCallPart)]
-        done = await self._carry_out(
+        results = await self._run_calls(
             [
                 OpenCall(call=call, effect=call.effect or "once", state="called", verdict=None)
                 for call in calls
             ]
         )
-        return StepDone(results=tuple(done[call.call_id] for call in calls), joined=await self._listen())
+        return StepDone(
+            results=tuple(results[call.call_id] for call in calls), joined=await self._check_stop()
+        )
 
     async def reread(self) -> Sequence[Message | Cover]:
-        """Return what a model reads of the conversation now."""
+        """Return the conversation as a model reads it now."""
         turn_id = self._held.turn_id
         return (await self._runtime.database.read(lambda tx: show_turn(tx, turn_id))).messages
 
     async def pinned(self) -> frozenset[int]:
-        """Return the numbers of the messages that are pinned now."""
+        """Return the numbers of the pinned messages."""
         session_id = self._view.session_id
         return await self._runtime.database.read(lambda tx: pinned_seqs(tx, session_id))
 
     async def cover(self, summary: Summary) -> bool:
-        """Store a summary, whole, and say whether it stands."""
+        """Store a summary; return False if the store refuses it."""
         person_id = self._view.person_id
         outcome = await self._runtime.record(self._held, cover_held, summary, person_id=person_id)
         if isinstance(outcome, CoverRefused):
             _log.warning("a summary was refused: %s", outcome.reason)
             return False
         _log.info(
-            "a summary stands for messages %d to %d: %d tokens instead of %d",
+            "summarised messages %d to %d: %d tokens instead of %d",
             *(summary.first_seq, summary.last_seq, summary.tokens_after, summary.tokens_before),
         )
         return True
 
     async def finish_open_calls(self) -> bool:
-        """Carry out what the turn, or a lost one before it, left open; say whether there was anything."""
+        """Run the calls that this turn, or a lost one before it, left open; return whether there were any."""
         if self._view.open_calls:
-            await self._carry_out(self._view.open_calls)
+            await self._run_calls(self._view.open_calls)
         return bool(self._view.open_calls)
 
-    async def _listen(self) -> tuple[NewMessage, ...]:
-        """Return what people said for this turn meanwhile; a stop ends it here."""
+    async def _check_stop(self) -> tuple[NewMessage, ...]:
+        """Raise ``TurnStopped`` if a person stopped the turn, else return the messages that joined it meanwhile."""
         renewed = await self._runtime.record(self._held, renew_turn)
         if renewed.stop_requested:
             raise TurnStopped(roll_back=renewed.roll_back)
         self.seen = tuple(each.id for each in renewed.steering)
         return tuple(each.message for each in renewed.steering)
 
-    async def _carry_out(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
-        """Run all calls that may run at once; then ask about the first that needs a person's word, which waits."""
+    async def _run_calls(self, calls: Sequence[OpenCall]) -> dict[str, ToolResultPart]:
+        """Run all calls that need no approval; then ask about the first of the others, and let the turn wait."""
         results: dict[str, ToolResultPart] = {}
-        wishes: dict[str, CallToApprove] = {}
-        for each in filter(self._needs_word, calls):
-            wish = self._wish(each)
-            if isinstance(wish, CallToApprove):
-                wishes[wish.call_id] = wish
+        to_approve: dict[str, CallToApprove] = {}
+        for each in filter(self._needs_approval, calls):
+            request = self._approval_request(each)
+            if isinstance(request, CallToApprove):
+                to_approve[request.call_id] = request
             else:
-                results[each.call.call_id] = await self._record(each.call, wish, is_error=True)
-        allowed = await self._allowed(tuple(wishes.values()))
+                results[each.call.call_id] = await self._record(each.call, request, is_error=True)
+        allowed: frozenset[str] = frozenset()
+        if to_approve:
+            allowed = await self._runtime.record(
+                self._held, allow_by_rules, wishes=tuple(to_approve.values())
+            )
         runnable = [
             replace(each, verdict="approved") if each.call.call_id in allowed else each
             for each in calls
             if each.call.call_id not in results
-            and (each.call.call_id in allowed or each.call.call_id not in wishes)
+            and (each.call.call_id in allowed or each.call.call_id not in to_approve)
         ]
-        for each, result in zip(runnable, await asyncio.gather(*map(self._call, runnable)), strict=True):
+        for each, result in zip(runnable, await asyncio.gather(*map(self._run_call, runnable)), strict=True):
             results[each.call.call_id] = result
-        for wish in wishes.values():
-            if wish.call_id not in allowed:
-                await self._ask(wish)
+        for request in to_approve.values():
+            if request.call_id not in allowed:
+                await self._ask(request)
         return results
 
-    def _needs_word(self, each: OpenCall) -> bool:
-        """Say whether a person must allow the call first; one that cannot be run is asked about no more."""
+    def _needs_approval(self, each: OpenCall) -> bool:
+        """Return whether a person must approve the call first. A call that cannot run needs no approval."""
         return (
             each.effect == "ask"
             and each.verdict in (None, "pending")
@@ -207,28 +212,22 @@ class TurnStage:
             and isinstance(each.call.arguments, dict)
         )
 
-    def _wish(self, each: OpenCall) -> CallToApprove | str:
-        """Return what a person is asked about a call, or the reason why it cannot be."""
+    def _approval_request(self, each: OpenCall) -> CallToApprove | str:
+        """Return the request for a person's approval of a call, or an error text for the agent."""
         call = each.call
         tool = self._toolbox.find(call.name)
         assert tool is not None, "only known tools have the effect 'ask'"
-        use = self._use(each, key=call.call_id)
+        tool_call = self._tool_call(each, key=call.call_id)
         try:
-            texts = [text for value in use.arguments.values() for text in leaves(value)]
-            covers = coverage(tool.pattern(use), texts)
+            texts = [text for value in tool_call.arguments.values() for text in leaves(value)]
+            covers = coverage(tool.pattern(tool_call), texts)
             return CallToApprove(
-                call_id=call.call_id, tool=call.name, question=tool.question(use), covers=covers
+                call_id=call.call_id, tool=call.name, question=tool.question(tool_call), covers=covers
             )
-        except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
-            return _failure(tool, error)
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, its call needs a result
+            return _error_text(tool, error)
 
-    async def _allowed(self, wishes: tuple[CallToApprove, ...]) -> frozenset[str]:
-        """Return the calls that the person lastingly allows; it is stored by which word of theirs."""
-        if not wishes:
-            return frozenset()
-        return await self._runtime.record(self._held, allow_by_rules, wishes=wishes)
-
-    async def _call(self, each: OpenCall) -> ToolResultPart:
+    async def _run_call(self, each: OpenCall) -> ToolResultPart:
         call = each.call
         tool = self._toolbox.find(call.name)
         if tool is None:
@@ -246,27 +245,23 @@ class TurnStage:
             if isinstance(started, NotStarted):
                 return await self._record(call, "It is unknown whether this ran.", is_error=True)
             key = started.idempotency_key
-        return await self._run(tool, each, key=key)
-
-    async def _run(self, tool: Tool, each: OpenCall, *, key: str) -> ToolResultPart:
-        call = each.call
         try:
-            output = await tool.run(self._use(each, key=key))
-        except Exception as error:  # noqa: BLE001 - a tool is somebody else's code, and its call needs a result
-            return await self._record(call, _failure(tool, error), is_error=True)
+            output = await tool.run(self._tool_call(each, key=key))
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, its call needs a result
+            return await self._record(call, _error_text(tool, error), is_error=True)
         return await self._record(call, output, is_error=False)
 
-    async def _ask(self, wish: CallToApprove) -> None:
-        """Put the question to the person and let the turn wait."""
+    async def _ask(self, request: CallToApprove) -> None:
+        """Ask the person, and let the turn wait."""
         zone = self._runtime.settings.reset.default.zone
-        # What the agent asks in its own words is answered in the person's, and never lastingly.
+        # A question in the agent's own words gets an answer in the person's words, and no standing approval.
         question = (
-            wish.question
-            if wish.tool == ASK_USER
-            else ApprovalQuestion(text=wish.question, tool=wish.tool, covers=wish.covers, zone=zone)
+            request.question
+            if request.tool == ASK_USER
+            else ApprovalQuestion(text=request.question, tool=request.tool, covers=request.covers, zone=zone)
         )
         await self._runtime.record(
-            self._held, ask_approval, call_id=wish.call_id, question=question, ids=self._runtime.ids
+            self._held, ask_approval, call_id=request.call_id, question=question, ids=self._runtime.ids
         )
         raise TurnWaits
 
@@ -278,7 +273,7 @@ class TurnStage:
         await self._runtime.record(self._held, record_result, result=message, whole=whole)
         return result
 
-    def _use(self, each: OpenCall, *, key: str) -> ToolCall:
+    def _tool_call(self, each: OpenCall, *, key: str) -> ToolCall:
         arguments = each.call.arguments if isinstance(each.call.arguments, dict) else {}
         return ToolCall(
             arguments=arguments,
@@ -294,22 +289,22 @@ class TurnStage:
         )
 
     def _with_effects(self, step: NewMessage) -> NewMessage:
-        """Return the message with each call's effect as its tool declares it; an unknown tool does nothing."""
-        parts = (
+        """Return the message with the effect of each call; an unknown tool has none."""
+        parts = tuple(
             replace(part, effect=self._effect(part)) if isinstance(part, ToolCallPart) else part
             for part in step.parts
         )
-        return replace(step, parts=tuple(parts))
+        return replace(step, parts=parts)
 
     def _effect(self, call: ToolCallPart) -> StepEffect:
         tool = self._toolbox.find(call.name)
         return "pure" if tool is None else tool.offer.effect_of(call.arguments)
 
-    async def _go_on(self) -> None:
+    async def _clear_pause(self) -> None:
         if self._is_paused:
-            await self._note_pause(None)
+            await self._record_pause(None)
 
-    async def _note_pause(self, reason: str | None) -> None:
+    async def _record_pause(self, reason: str | None) -> None:
         await self._runtime.record(self._held, record_pause, reason=reason)
         self._is_paused = reason is not None
 
@@ -319,26 +314,26 @@ def _last_seq(messages: Sequence[Message | Cover]) -> int:
     return 0 if last is None else last.seq if isinstance(last, Message) else last.last_seq
 
 
-def _failure(tool: Tool, error: Exception) -> str:
-    """Return what the agent is told of a tool that could not do it."""
+def _error_text(tool: Tool, error: Exception) -> str:
+    """Return the error text that the agent gets for a failed tool."""
     if isinstance(error, ToolFailed):
         return str(error)
     _log.failed("the tool %s failed", tool.offer.name, error=error)
     return "The tool failed; the log says why."
 
 
-def _is_noted(use: ModelUse, noted: ModelUse | None) -> bool:
-    """Say whether what is stored of the last question still says it: the gauge to a hundredth of the window."""
-    if noted is None or replace(use, gauge=None) != replace(noted, gauge=None):
+def _is_recorded(use: ModelUse, recorded: ModelUse | None) -> bool:
+    """Return whether the stored use still describes this one, with the gauge to a hundredth of the window."""
+    if recorded is None or replace(use, gauge=None) != replace(recorded, gauge=None):
         return False
-    if use.gauge is None or noted.gauge is None:
+    if use.gauge is None or recorded.gauge is None:
         return use.gauge is None
-    moved = abs(use.gauge.total - noted.gauge.total)
-    return use.gauge.window == noted.gauge.window and moved < use.gauge.window // 100
+    moved = abs(use.gauge.total - recorded.gauge.total)
+    return use.gauge.window == recorded.gauge.window and moved < use.gauge.window // 100
 
 
 def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
-    """Return what the agent is given for a turn."""
+    """Return the agent's brief for a turn."""
     return Brief(
         turn_id=begun.turn_id,
         session_id=view.session_id,
