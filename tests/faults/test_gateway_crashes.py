@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.testing.simulator.fault_plan import HOWS
+from keryx.testing.simulator.fault_plan import FAULT_KINDS
 
 ROOT = Path(__file__).parents[2]
 CHUNK = 500
@@ -16,24 +16,24 @@ POSTGRES_CHUNK = 50
 POSTGRES_HISTORIES = 200
 
 
-@pytest.mark.parametrize("way", ["message", "message between two", "over time between two"])
-@pytest.mark.parametrize("how", HOWS)
-def test_every_crash_point_in_memory(way: str, how: str) -> None:
-    play("crashes", way, how)
+@pytest.mark.parametrize("story", ["message", "message between two", "over time between two"])
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_every_crash_point_in_memory(story: str, kind: str) -> None:
+    play("crashes", story, kind)
 
 
 # A frozen gateway needs another one that takes over; a killed or failed gateway is restarted.
 @pytest.mark.parametrize(
-    ("way", "how"),
+    ("story", "kind"),
     [
         ("short message", "kill"),
         ("short message", "exception"),
         ("short message between two", "freeze"),
-        *(("over time", how) for how in HOWS),
+        *(("over time", kind) for kind in FAULT_KINDS),
     ],
 )
-def test_every_crash_point_on_postgres(way: str, how: str, postgres_url: str) -> None:
-    play("crashes", way, how, postgres_url)
+def test_every_crash_point_on_postgres(story: str, kind: str, postgres_url: str) -> None:
+    play("crashes", story, kind, postgres_url)
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, CHUNK))

@@ -1,19 +1,19 @@
-"""Play random histories, or crash at every point of a way, and print every breach; the exit code is 1 on a breach.
+"""Play random histories, or crash at every point of a story, and print every breach; the exit code is 1 on a breach.
 
 ``python -m keryx.testing.simulator histories FIRST LAST [postgresql://…]``
-``python -m keryx.testing.simulator crashes WAY HOW [postgresql://…]``
+``python -m keryx.testing.simulator crashes STORY FAULT [postgresql://…]``
 """
 
 import sys
 from collections.abc import Iterable
 
-from keryx.testing.simulator.crashes import WAYS, crash_everywhere
-from keryx.testing.simulator.fault_plan import HOWS
+from keryx.testing.simulator.crashes import CRASH_STORIES, crash_everywhere
+from keryx.testing.simulator.fault_plan import FAULT_KINDS
 from keryx.testing.simulator.history import run_histories
-from keryx.testing.simulator.theatre import Theatre
+from keryx.testing.simulator.simulation import Simulation
 
 POINTS_MIN = 40
-"""Every way has more points than this; a way with fewer does not cover what it should."""
+"""A story with fewer crash points does not cover its subject."""
 
 
 def main(what: str, first: str, second: str, *address: str) -> int:
@@ -23,10 +23,10 @@ def main(what: str, first: str, second: str, *address: str) -> int:
         wanted = int(second) - int(first) + 1
         played = run_histories(range(int(first), int(second) + 1), address=next(iter(address), None))
     else:
-        theatre = Theatre(*address)
+        simulation = Simulation(*address)
         wanted = POINTS_MIN
-        [how] = [each for each in HOWS if each == second]
-        played = crash_everywhere(theatre, WAYS[first], how)
+        [kind] = [each for each in FAULT_KINDS if each == second]
+        played = crash_everywhere(simulation, CRASH_STORIES[first], kind)
     broken = count = 0
     for name, breaches in played:
         count += 1

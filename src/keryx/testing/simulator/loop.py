@@ -24,7 +24,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.passed = 0.0
-        super().__init__(_Leaping(self))
+        super().__init__(_VirtualSelector(self))
         self._tasks: list[asyncio.Task[Any]] = []
         # Keep the tasks of dead processes: garbage collection would run their ``finally``.
         self.set_task_factory(self._make_task)
@@ -52,7 +52,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         process = context.get(_CURRENT)
         if process is None:
             return super().call_soon(callback, *args, context=context)
-        return super().call_soon(process.pass_gate, callback, args, context, context=context)
+        return super().call_soon(process.run_unless_suspended, callback, args, context, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -62,10 +62,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         process = context.get(_CURRENT)
         if process is None:
             return super().call_at(when, callback, *args, context=context)
-        return super().call_at(when, process.pass_gate, callback, args, context, context=context)
+        return super().call_at(when, process.run_unless_suspended, callback, args, context, context=context)
 
 
-class _Leaping(selectors.SelectSelector):
+class _VirtualSelector(selectors.SelectSelector):
     """Advances the virtual time instead of waiting; a simulation waits for no real file."""
 
     def __init__(self, loop: VirtualLoop) -> None:
@@ -93,7 +93,9 @@ class Process:
         """Start a task of this process."""
         return asyncio.get_running_loop().create_task(work, context=self._context.copy())
 
-    def pass_gate(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
+    def run_unless_suspended(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context
+    ) -> None:
         """Run a callback if the process is alive; else keep it until the process thaws or is reaped."""
         if self.state in ("alive", "reaped"):
             callback(*args)
@@ -113,20 +115,20 @@ class Process:
         """Resume the tasks of a frozen process."""
         if self.state == "frozen":
             self.state = "alive"
-            self._go_on()
+            self._resume()
 
     def reap(self) -> None:
         """Let the remaining tasks end, so that Python can clean up; their calls are refused."""
         self.state = "reaped"
-        self._go_on()
+        self._resume()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         parked, self._parked = self._parked, []
         for callback, args, context in parked:
             asyncio.get_running_loop().call_soon(callback, *args, context=context)
 
 
-def outside() -> Context:
+def no_process_context() -> Context:
     """Return a context that belongs to no process, for the world's own callbacks."""
     context = copy_context()
     context.run(_CURRENT.set, None)

@@ -21,8 +21,8 @@ from keryx.errors import AgentFailed
 from keryx.tools.tool import Tool, ToolCall
 from keryx.values import dataclass
 
-Place = Callable[[str], Awaitable[None]]
-"""Called with the name of a place wherever the process may die."""
+Checkpoint = Callable[[str], Awaitable[None]]
+"""Called wherever the process may die, with the name of the point."""
 
 ANSWER = "Answer to"
 LONG = "\n\n".join(f"And this is paragraph {number} of it." for number in range(6))
@@ -84,18 +84,18 @@ class Effects:
 class ScriptedTool(Tool):
     """A tool that records its runs."""
 
-    def __init__(self, name: str, effect: StepEffect, effects: Effects, place: Place) -> None:
+    def __init__(self, name: str, effect: StepEffect, effects: Effects, checkpoint: Checkpoint) -> None:
         self.offer = ToolOffer(name=name, description=f"{name} something", parameters={}, effect=effect)
         self._effects = effects
-        self._place = place
+        self._checkpoint = checkpoint
 
     async def run(self, call: ToolCall) -> JsonValue:
-        """Record a run, with places to die before and after."""
+        """Record a run; the process may die before and after."""
         name, number = self.offer.name, call.arguments["number"]
         assert isinstance(number, int), "the script names its messages"
-        await self._place(f"before {name}")
+        await self._checkpoint(f"before {name}")
         self._effects.begin(name, number, key=call.key)
-        await self._place(f"after {name}")
+        await self._checkpoint(f"after {name}")
         return f"{name} is done"
 
     def question(self, call: ToolCall) -> str:
@@ -106,20 +106,22 @@ class ScriptedTool(Tool):
 class ScriptedAgent:
     """An agent that does what the messages say."""
 
-    def __init__(self, effects: Effects, place: Place) -> None:
+    def __init__(self, effects: Effects, checkpoint: Checkpoint) -> None:
         self._effects = effects
-        self._place = place
+        self._checkpoint = checkpoint
 
     def tools(self) -> Sequence[Tool]:
         """Return the tools that the agent calls."""
-        return [ScriptedTool(name, effect, self._effects, self._place) for name, effect in EFFECTS.items()]
+        return [
+            ScriptedTool(name, effect, self._effects, self._checkpoint) for name, effect in EFFECTS.items()
+        ]
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer all messages that no answer quotes yet."""
-        await self._place("before the agent")
+        await self._checkpoint("before the agent")
         if brief.purpose != "reply":
             self._effects.silent += 1
-            await self._place(f"in a {brief.purpose}")
+            await self._checkpoint(f"in a {brief.purpose}")
             return Answer(message=None, silent=True)
         asked = _unanswered(brief.messages)
         words = {word for text in asked.values() for word in text.split() if word in (*WORDS, SUM_UP)}
@@ -129,13 +131,13 @@ class ScriptedAgent:
         if "hangs" in words:
             await asyncio.sleep(45)
         if SUM_UP in words:
-            await self._sum_up(stage)
+            await self._summarise(stage)
         if words & set(_CALLING):
             names = [name for word, named in _CALLING.items() if word in words for name in named]
             asked |= await self._act(brief, stage, asked, names=names, broken="broken" in words)
         self._fail(words, asked)
         text = f"{ANSWER} {' '.join(f'#{number}' for number in sorted(asked))}"
-        await self._place("before the answer")
+        await self._checkpoint("before the answer")
         return Answer(
             message=NewMessage(
                 role="assistant",
@@ -153,15 +155,15 @@ class ScriptedAgent:
         for _ in range(5):
             await asyncio.sleep(0.5)
             await stage.say(", word after word")
-        await self._place("while speaking")
+        await self._checkpoint("while speaking")
 
-    async def _sum_up(self, stage: Stage) -> None:
+    async def _summarise(self, stage: Stage) -> None:
         """Cover all messages up to the last answer with a summary."""
         said = await stage.reread()
         before = [each for each in said if isinstance(each, Message)]
         while before and before[-1].role != "assistant":
             before.pop()
-        await self._place(BEFORE_SUMMARY)
+        await self._checkpoint(BEFORE_SUMMARY)
         if before and not any(isinstance(each, Cover) for each in said):
             self._effects.summaries += await stage.cover(
                 Summary(
@@ -172,7 +174,7 @@ class ScriptedAgent:
                     tokens_after=10,
                 )
             )
-        await self._place("after a summary")
+        await self._checkpoint("after a summary")
 
     async def _act(
         self, brief: Brief, stage: Stage, asked: dict[int, str], *, names: Sequence[str], broken: bool

@@ -11,13 +11,13 @@ from keryx.errors import StoreUnavailable
 from keryx.store.database import Database, ReadTx, T, Tx, noting
 from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
-from keryx.testing.simulator.loop import Process, outside
+from keryx.testing.simulator.loop import Process, no_process_context
 
 NOTICED_AFTER_SECONDS = 0.1
 """The delay until a process notices commits of other processes."""
 
 
-def done_at_once(work: Coroutine[Any, Any, T]) -> T:
+def run_at_once(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of a coroutine that never waits, or raise its exception."""
     try:
         work.send(None)
@@ -27,7 +27,7 @@ def done_at_once(work: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a store of a simulation never waits")
 
 
-class Watcher(Protocol):
+class StoreHooks(Protocol):
     """The world's hooks around a call to the store."""
 
     async def before(self, process: Process, what: str) -> None:
@@ -42,41 +42,41 @@ class Watcher(Protocol):
     def committed(self, by: "ProcessStore", wakes: Collection[Topic]) -> None:
         """Tell the stores of all processes about a commit; only the process's own store gets its topics."""
 
-    def in_order(self, waiting: list[T]) -> list[T]:
+    def in_wake_order(self, waiting: list[T]) -> list[T]:
         """Return the waiters of one commit in the order in which they wake."""
 
 
 class ProcessStore(Database):
     """The store as one process sees it."""
 
-    def __init__(self, process: Process, real: Database, watcher: Watcher) -> None:
+    def __init__(self, process: Process, real: Database, hooks: StoreHooks) -> None:
         self.process = process
         self.dialect = real.dialect
         self._real = real
-        self._watcher = watcher
+        self._hooks = hooks
         self._number = 0
         self._last: dict[Topic, int] = dict.fromkeys(TOPICS, 0)
         self._waiting: dict[asyncio.Future[None], Topic | None] = {}
 
     async def write(self, work: Callable[[Tx], T]) -> T:
-        """Run ``work`` in one transaction, with three places for faults."""
-        self._refuse_remains()
-        await self._watcher.before(self.process, "write")
+        """Run ``work`` in one transaction; a fault may come before, inside and after it."""
+        self._refuse_reaped()
+        await self._hooks.before(self.process, "write")
         wakes: set[Topic] = set()
         try:
-            result = done_at_once(self._real.write(noting(work, wakes)))
+            result = run_at_once(self._real.write(noting(work, wakes)))
         except Crash:
-            await self._watcher.die(self.process)
+            await self._hooks.die(self.process)
             raise
-        self._watcher.committed(self, wakes)
-        await self._watcher.after(self.process, "write")
+        self._hooks.committed(self, wakes)
+        await self._hooks.after(self.process, "write")
         return result
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
         """Run ``work`` on one snapshot."""
-        self._refuse_remains()
-        await self._watcher.before(self.process, "read")
-        return done_at_once(self._real.read(work))
+        self._refuse_reaped()
+        await self._hooks.before(self.process, "read")
+        return run_at_once(self._real.read(work))
 
     async def write_index(self, work: Callable[[Tx], T]) -> T:  # noqa: ARG002 - inherited signature
         """Refuse: a simulation has no search index."""
@@ -107,14 +107,16 @@ class ProcessStore(Database):
 
     def notice(self, wakes: Collection[Topic], *, after_seconds: float) -> None:
         """Notice a commit after ``after_seconds``."""
-        asyncio.get_running_loop().call_later(after_seconds, self._notice, wakes, context=outside())
+        asyncio.get_running_loop().call_later(
+            after_seconds, self._notice, wakes, context=no_process_context()
+        )
 
     def _notice(self, wakes: Collection[Topic]) -> None:
         self._number += 1
         for topic in wakes:
             self._last[topic] = self._number
         woken = [each for each, topic in self._waiting.items() if topic is None or topic in wakes]
-        for each in self._watcher.in_order(woken):
+        for each in self._hooks.in_wake_order(woken):
             del self._waiting[each]
             _wake(each)
 
@@ -124,7 +126,7 @@ class ProcessStore(Database):
     async def close(self) -> None:
         """Do nothing: the real store outlives the process."""
 
-    def _refuse_remains(self) -> None:
+    def _refuse_reaped(self) -> None:
         if self.process.state == "reaped":
             raise asyncio.CancelledError
 

@@ -30,12 +30,12 @@ from keryx.store.database import Database, T, Tx
 from keryx.store.statements import TOPICS, Topic
 from keryx.testing.faults import Crash
 from keryx.testing.platform import FakePlatform
-from keryx.testing.simulator.adapter import PlacedAdapter, is_growing
+from keryx.testing.simulator.adapter import SimulatedAdapter, is_preview
 from keryx.testing.simulator.clock import SimulatedClock
-from keryx.testing.simulator.fault_plan import FaultPlan, FaultPoint, How, make_error
-from keryx.testing.simulator.loop import Process, VirtualLoop, outside
+from keryx.testing.simulator.fault_plan import FaultKind, FaultPlan, FaultPoint, make_error
+from keryx.testing.simulator.loop import Process, VirtualLoop, no_process_context
 from keryx.testing.simulator.script import Effects, ScriptedAgent
-from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, done_at_once
+from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, run_at_once
 from keryx.tools.tool import Toolbox
 from keryx.values import dataclass
 
@@ -44,12 +44,12 @@ FROZEN_SECONDS = 50.0
 """Longer than a lease."""
 LOOK_SECONDS = 5.0
 """How often gateways look for work that comes due without a commit: seldom, because most looks find none."""
-PLACES_MAX = 50_000
+FAULT_POINTS_MAX = 50_000
 
 SETTINGS = Settings(welcome=None, toolsets=ToolsetSettings(by_role={"member": frozenset({ALL})}))
 
 
-class Runaway(KeyboardInterrupt):
+class TooManyCalls(KeyboardInterrupt):
     """Far too many calls were made. asyncio lets this kind of exception through, so that the whole world stops."""
 
 
@@ -76,7 +76,7 @@ class World:
     restarts: bool = True
     """Whether a gateway that dies is started again."""
     effects: Effects = field(default_factory=Effects)
-    places: list[FaultPoint] = field(default_factory=list)
+    fault_points: list[FaultPoint] = field(default_factory=list)
     statements: dict[int, list[str]] = field(default_factory=dict)
     """The statements of a transaction, by the number of the fault point before it."""
     wakes: Random = field(default_factory=lambda: Random(0))
@@ -98,7 +98,7 @@ class World:
     _restarted: int = 0
     _is_looking: bool = False
     _statement: int | None = None
-    _how: How = "kill"
+    _fault_kind: FaultKind = "kill"
     _seen: list[str] = field(default_factory=list)
 
     def hook(self, name: str) -> None:
@@ -109,11 +109,11 @@ class World:
         if self._statement is None or len(self._seen) != self._statement:
             return
         self._statement = None
-        if self._how == "exception":
+        if self._fault_kind == "exception":
             raise StoreUnavailable(f"planned before {name}")
         raise Crash(f"planned before {name}")
 
-    def in_order(self, waiting: list[T]) -> list[T]:
+    def in_wake_order(self, waiting: list[T]) -> list[T]:
         """Return waiters of the same thing in the order in which they wake."""
         return self.wakes.sample(waiting, len(waiting))
 
@@ -121,7 +121,7 @@ class World:
         """Run a call on the store that no process makes."""
         self._is_looking = True
         try:
-            return done_at_once(_awaited(work))
+            return run_at_once(_awaited(work))
         finally:
             self._is_looking = False
 
@@ -145,10 +145,10 @@ class World:
         store = ProcessStore(process, self.real, self)
         self.stores.append(store)
 
-        async def place(what: str) -> None:
+        async def checkpoint(what: str) -> None:
             await self.before(process, what)
 
-        agent = ScriptedAgent(self.effects, place)
+        agent = ScriptedAgent(self.effects, checkpoint)
         runtime = Runtime(
             database=store,
             settings=self.settings,
@@ -156,9 +156,9 @@ class World:
             clock=self.clock,
             holder=name,
             platforms=frozenset({self.platform.name}),
-            look_seconds=LOOK_SECONDS,
+            poll_seconds=LOOK_SECONDS,
         )
-        adapter = PlacedAdapter(self.platform, process, self)
+        adapter = SimulatedAdapter(self.platform, process, self)
         node = SimulatedGateway(process, Gateway(runtime, agent, Toolbox(agent.tools()), [adapter]))
         self.nodes.append(node)
         self.tasks.append(process.spawn(self._live(node)))
@@ -193,41 +193,41 @@ class World:
         if self.restarts:
             self._restarted += 1
             name = f"restarted-{self._restarted}"
-            self.loop.call_later(RESTART_SECONDS, self.start, name, context=outside())
+            self.loop.call_later(RESTART_SECONDS, self.start, name, context=no_process_context())
 
     @property
     def alive(self) -> list[SimulatedGateway]:
         """The gateways that run now."""
         return [node for node in self.nodes if node.process.state == "alive" and not node.is_leaving]
 
-    # ---------------------------------------------------------------------------------------- places
+    # ---------------------------------------------------------------------------------- fault points
 
     async def before(self, process: Process, what: str) -> None:
         """Carry out the fault that is planned before a call."""
-        place = self._note(process, what)
-        fault = self.plan(place)
-        self._seen = self.statements[place.no] = []
+        point = self._note(process, what)
+        fault = self.plan(point)
+        self._seen = self.statements[point.no] = []
         self._statement = None
         if fault is None:
             return
         if fault.statement is not None:
-            self._statement, self._how = fault.statement, fault.how
+            self._statement, self._fault_kind = fault.statement, fault.kind
             return
-        await self._carry_out(process, fault.how, what)
+        await self._carry_out(process, fault.kind, what)
 
     async def after(self, process: Process, what: str) -> None:
         """Carry out the fault that is planned after a call, before the caller gets its result."""
         fault = self.plan(self._note(process, f"after {what}"))
-        if fault is not None and fault.how != "exception":
-            await self._carry_out(process, fault.how, what)
+        if fault is not None and fault.kind != "exception":
+            await self._carry_out(process, fault.kind, what)
 
-    async def _carry_out(self, process: Process, how: How, what: str) -> None:
-        match how:
+    async def _carry_out(self, process: Process, kind: FaultKind, what: str) -> None:
+        match kind:
             case "kill":
                 await self.die(process)
             case "freeze":
                 process.freeze()
-                self.loop.call_later(FROZEN_SECONDS, process.thaw, context=outside())
+                self.loop.call_later(FROZEN_SECONDS, process.thaw, context=no_process_context())
                 await asyncio.sleep(0)
             case "exception":
                 raise make_error(what)
@@ -258,7 +258,7 @@ class World:
         while self.ended_before + 1 in self.ends:
             self.ended_before += 1
 
-    def note_sender(self, process: Process, outgoing: Outgoing) -> None:
+    def check_sender(self, process: Process, outgoing: Outgoing) -> None:
         """Check that a process that sends holds the account, which the platform cannot tell later.
 
         Check too that the address is not known to be dead, except for a preview: its reader has just written.
@@ -269,15 +269,15 @@ class World:
             if account.platform == self.platform.name and account.holder != process.name:
                 self.breaches.append(f"{process.name} sends, and {account.holder} has the account")
         # The wall clock may have been set back a little since it was claimed.
-        if probe_at is not None and probe_at > self.clock.now() + HOUR // 2 and not is_growing(outgoing):
+        if probe_at is not None and probe_at > self.clock.now() + HOUR // 2 and not is_preview(outgoing):
             self.breaches.append(f"{process.name} sends to {to.chat_id}, which is known to be dead")
 
     def _note(self, process: Process, what: str) -> FaultPoint:
-        place = FaultPoint(len(self.places), process.name, what)
-        self.places.append(place)
-        if place.no >= PLACES_MAX:
-            raise Runaway(f"{[f'{each.process} {each.what}' for each in self.places[-12:]]}")
-        return place
+        point = FaultPoint(len(self.fault_points), process.name, what)
+        self.fault_points.append(point)
+        if point.no >= FAULT_POINTS_MAX:
+            raise TooManyCalls(f"{[f'{each.process} {each.what}' for each in self.fault_points[-12:]]}")
+        return point
 
     # ---------------------------------------------------------------------------------------- the end
 

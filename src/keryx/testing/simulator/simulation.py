@@ -1,7 +1,7 @@
-"""Play simulations, world after world: each on an empty store in memory, or all on one real store.
+"""Play simulated worlds one after the other: each on an empty store in memory, or all on one real store.
 
 A world leaves no unfinished work, so the next world can use the same store. With a plan that is a pure function of
-places, a repeated world on an empty store runs exactly the same statements.
+fault points, a repeated world on an empty store runs exactly the same statements.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities
 from keryx.store.database import Database
 from keryx.testing.platform import FakePlatform
-from keryx.testing.simulator.books import Books, Saying, check_books
 from keryx.testing.simulator.clock import SimulatedClock
 from keryx.testing.simulator.fault_plan import FaultPlan
+from keryx.testing.simulator.idle import ITEMS_MAX, wait_until_idle
 from keryx.testing.simulator.loop import VirtualLoop
 from keryx.testing.simulator.memory import MemoryDatabase
+from keryx.testing.simulator.records import SentMessage, SimulationRecords, check_records
 from keryx.testing.simulator.server import InlinePostgres
-from keryx.testing.simulator.settling import ITEMS_MAX, settle
 from keryx.testing.simulator.world import SETTINGS, World
 
 PLATFORM = Capabilities(text_max=120, edits=True)
-Story = Callable[[World], Awaitable[list[Saying]]]
+Story = Callable[[World], Awaitable[list[SentMessage]]]
 """Plays events in a world and returns the messages that people sent."""
 
 
-def nothing_happens(_: object) -> None:
-    """Return no event: the plan without faults."""
+def no_fault(_: object) -> None:
+    """Return None: the plan without faults."""
 
 
-class Theatre:
-    """Plays worlds."""
+class Simulation:
+    """Plays simulated worlds on one store."""
 
     def __init__(self, address: str | None = None) -> None:
         """Connect to the PostgreSQL at ``address``; without it, every world begins on an empty store in memory."""
@@ -55,7 +55,7 @@ class Theatre:
         story: Story,
         *,
         seed: int = 0,
-        plan: FaultPlan = nothing_happens,
+        plan: FaultPlan = no_fault,
         capabilities: Capabilities = PLATFORM,
         settings: Settings = SETTINGS,
     ) -> World:
@@ -82,10 +82,10 @@ class Theatre:
         self._world = world
 
         async def run() -> None:
-            sayings = await story(world)
-            await settle(world)
-            world.plan = nothing_happens
-            self._judge(world, sayings)
+            sent = await story(world)
+            await wait_until_idle(world)
+            world.plan = no_fault
+            self._check(world, sent)
             await world.end()
 
         try:
@@ -97,7 +97,7 @@ class Theatre:
             loop.close()
         return world
 
-    def _judge(self, world: World, sayings: list[Saying]) -> None:
+    def _check(self, world: World, sent: list[SentMessage]) -> None:
         name = world.platform.name
         items, deliveries, broken = world.look(
             self._real.read(
@@ -108,9 +108,9 @@ class Theatre:
                 )
             )
         )
-        books = Books(
+        records = SimulationRecords(
             platform=world.platform,
-            sayings=sayings,
+            sent=sent,
             items=items,
             deliveries=deliveries,
             ends=world.ends,
@@ -118,7 +118,7 @@ class Theatre:
             retried=world.retried,
             undone=world.undone,
         )
-        world.breaches += check_books(books)
+        world.breaches += check_records(records)
         world.breaches += [f"{breach.rule}: {breach.what}" for breach in broken]
 
     def close(self) -> None:

@@ -14,7 +14,9 @@ EXPIRED_AFTER_SECONDS = EXPIRE_SECONDS + 2.0
 ITEMS_MAX = 10_000
 
 
-async def settle(world: World, *, within_seconds: float = 3_000.0, but: Collection[str] = ()) -> None:
+async def wait_until_idle(
+    world: World, *, within_seconds: float = 3_000.0, but: Collection[str] = ()
+) -> None:
     """Wait until no work is left, except deliveries to the chats in ``but``; a breach if that never happens.
 
     No person answers any more, so a day passes where a turn waits for an answer.
