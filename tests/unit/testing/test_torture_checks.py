@@ -7,10 +7,10 @@ import pytest
 
 from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
 from keryx.core.turns.rules.inbox import Fate
-from keryx.testing.torture.books import Asked, Books, Kind, Shown
 from keryx.testing.torture.checks import CHECKS, FAILURE, Evidence, Thaw, check_all
 from keryx.testing.torture.effects import Effect
-from keryx.testing.torture.words import Question, make_answer, read_answer, read_question
+from keryx.testing.torture.records import MessageKind, PlatformRecords, ShownMessage, UserMessage
+from keryx.testing.torture.texts import Question, make_answer, read_answer, read_question
 
 ONE_FATE, ONE_REPLY, NO_CROSSING, IN_ORDER, ONCE, NOT_STALE, WHOLE = CHECKS
 CHATS = {"a": "canary-a0", "b": "canary-b0"}
@@ -20,7 +20,7 @@ class Story:
     """Correct records for a test to break: three questions and one stop in one chat, one question in another."""
 
     def __init__(self) -> None:
-        self.books = Books(canaries=dict(CHATS))
+        self.records = PlatformRecords(canaries=dict(CHATS))
         self.fates: list[tuple[str, Fate | None]] = []
         self.effects: list[Effect] = []
         self.ask("a", 1, "answered")
@@ -36,18 +36,18 @@ class Story:
         self.run("pure", token="a-1", key="y")
         self.run("pure", token="a-1", key="y")
 
-    def ask(self, chat: str, no: int, fate: Fate | None, *, kind: Kind = "message") -> None:
+    def ask(self, chat: str, no: int, fate: Fate | None, *, kind: MessageKind = "message") -> None:
         token = "" if kind == "stop" else f"{chat}-{no}"
-        asked = Asked(id=f"msg_{chat}-{no}", chat=chat, no=no, kind=kind, token=token)
-        self.books.asked[asked.id] = asked
-        self.books.note_taken(asked)
-        self.fates.append((asked.id, fate))
+        message = UserMessage(id=f"msg_{chat}-{no}", chat=chat, no=no, kind=kind, token=token)
+        self.records.messages[message.id] = message
+        self.records.note_accepted(message)
+        self.fates.append((message.id, fate))
 
     def say(self, chat: str, no: int, key: str, text: str, *, node: str = "n1") -> None:
         reply_to = f"msg_{chat}-{no}"
-        at = 1.0 + len(self.books.shown)
+        at = 1.0 + len(self.records.shown)
         for piece, part in enumerate(text.split("\f")):
-            shown = Shown(
+            shown = ShownMessage(
                 id=f"{key}-{piece}",
                 chat=chat,
                 text=part,
@@ -55,22 +55,22 @@ class Story:
                 node=node,
                 at=at,
             )
-            self.books.note_shown(shown)
+            self.records.note_shown(shown)
 
     def show(self, chat: str, no: int, key: str, answered: list[int], *, add: str = "") -> None:
         questions = [Question(token=f"{chat}-{each}", canary=CHATS[chat]) for each in answered]
         self.say(chat, no, key, make_answer(questions).replace("\n\n", "\n\n\f", 1) + add)
 
-    def run(self, deed: str, *, token: str, key: str) -> None:
-        self.effects.append(Effect(deed=deed, at=1.0, pid=1, turn_id=0, token=token, key=key))  # type: ignore[arg-type]
+    def run(self, kind: str, *, token: str, key: str) -> None:
+        self.effects.append(Effect(kind=kind, at=1.0, pid=1, turn_id=0, token=token, key=key))  # type: ignore[arg-type]
 
     def spoil(self, index: int, **changes: object) -> None:
         """Change one shown message."""
-        self.books.shown[index] = replace(self.books.shown[index], **changes)  # type: ignore[arg-type]
+        self.records.shown[index] = replace(self.records.shown[index], **changes)  # type: ignore[arg-type]
 
     @property
     def evidence(self) -> Evidence:
-        return Evidence(books=self.books, effects=self.effects, fates=self.fates)
+        return Evidence(records=self.records, effects=self.effects, fates=self.fates)
 
 
 def broken(evidence: Evidence) -> set[str]:
@@ -83,7 +83,7 @@ def test_correct_records_have_no_breach() -> None:
 
 
 def lose_a_reply(story: Story) -> None:
-    del story.books.shown[0:2]
+    del story.records.shown[0:2]
 
 
 def lose_a_message(story: Story) -> None:
@@ -130,16 +130,16 @@ def reply_to_an_unknown_message(story: Story) -> None:
 
 
 def cut_an_answer_off(story: Story) -> None:
-    del story.books.shown[1]
+    del story.records.shown[1]
 
 
 def swap_pieces(story: Story) -> None:
-    shown = story.books.shown
+    shown = story.records.shown
     shown[0], shown[1] = shown[1], shown[0]
 
 
 def cross_canaries(story: Story) -> None:
-    story.spoil(1, text=story.books.shown[1].text + f" {CHATS['b']}")
+    story.spoil(1, text=story.records.shown[1].text + f" {CHATS['b']}")
 
 
 def cross_chats(story: Story) -> None:
@@ -147,7 +147,7 @@ def cross_chats(story: Story) -> None:
 
 
 def swap_replies(story: Story) -> None:
-    shown = story.books.shown
+    shown = story.records.shown
     shown[0:4] = [*shown[2:4], *shown[0:2]]
 
 
@@ -156,7 +156,7 @@ def run_once_twice(story: Story) -> None:
 
 
 def never_take(story: Story) -> None:
-    del story.books.taken["msg_b-1"]
+    del story.records.accepted["msg_b-1"]
 
 
 def take_an_unsent_message(story: Story) -> None:
@@ -216,7 +216,7 @@ def test_a_failed_turn_with_several_messages_needs_one_notice() -> None:
 
 def test_a_gateway_that_sends_after_a_late_thaw_is_found() -> None:
     story = Story()
-    at = story.books.shown[-1].at
+    at = story.records.shown[-1].at
     asleep = Thaw(node="n2", at=at - 1, until=at + 1)
     assert broken(replace(story.evidence, thaws=[asleep])) == set()
     assert broken(replace(story.evidence, thaws=[replace(asleep, node="n1")])) == {NOT_STALE}
@@ -226,12 +226,12 @@ def test_a_broken_invariant_an_unsigned_call_and_a_bad_exit_code_are_found() -> 
     evidence = Story().evidence
     assert broken(replace(evidence, invariants=["I1: something"])) == {WHOLE}
     assert broken(replace(evidence, ends={"n1": 0, "n2": -9})) == {WHOLE}
-    evidence.books.wrong.append("a call is not signed")
+    evidence.records.violations.append("a call is not signed")
     assert broken(evidence) == {WHOLE}
 
 
 def test_questions_and_answers_survive_printing_and_parsing() -> None:
-    question = Question(token="a-7", canary="canary-0f", wishes=("once", "long"))
+    question = Question(token="a-7", canary="canary-0f", traits=("once", "long"))
     assert read_question(f"!steer {question.text()}") == question
     assert read_question("hello") is None
     answer = make_answer([Question(token="a-6", canary="canary-0f"), question])

@@ -11,8 +11,8 @@ from typing import Final, Literal
 from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
 from keryx.core.conversations.rules.message import Message, NewMessage, TextPart, ToolCallPart, text_of
 from keryx.core.values.json_value import JsonValue
-from keryx.testing.torture.effects import EffectBook
-from keryx.testing.torture.words import Question, make_answer, read_question
+from keryx.testing.torture.effects import EffectLog
+from keryx.testing.torture.texts import Question, make_answer, read_question
 from keryx.tools.base_tool import Arguments, BaseTool, Parameter
 from keryx.tools.tool import ToolCall
 
@@ -23,20 +23,20 @@ _WORDS_SPOKEN: Final = 8
 
 
 class NoteTool(BaseTool):
-    """A tool whose only effect is a line in the book."""
+    """A tool whose only effect is a line in the log."""
 
     description = "Notes a token."
     parameters = {"token": Parameter(required=True)}  # noqa: RUF012 - never changed
 
-    def __init__(self, book: EffectBook, effect: Literal["once", "pure"]) -> None:
-        self._book = book
+    def __init__(self, effect_log: EffectLog, effect: Literal["once", "pure"]) -> None:
+        self._effect_log = effect_log
         self._effect = effect
         self.name = self.effect = effect
 
     async def work(self, call: ToolCall, given: Arguments) -> JsonValue:
         """Note the token, with a moment before and after in which a process can be killed."""
         await asyncio.sleep(TOOL_SECONDS)
-        self._book.note(self._effect, turn_id=0, token=given.text("token"), key=call.key)
+        self._effect_log.note(self._effect, turn_id=0, token=given.text("token"), key=call.key)
         await asyncio.sleep(TOOL_SECONDS)
         return "noted"
 
@@ -44,24 +44,24 @@ class NoteTool(BaseTool):
 class TortureAgent:
     """Answers all open questions at once."""
 
-    def __init__(self, book: EffectBook) -> None:
-        self._book = book
+    def __init__(self, effect_log: EffectLog) -> None:
+        self._effect_log = effect_log
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Make the wished calls, stream text, and return an answer that quotes the questions."""
         questions, made = read_open(brief.messages)
         if not questions:
             return _said("There is nothing to answer here.")
-        self._book.note("begin", turn_id=brief.turn_id, token=questions[-1].token)
-        calls = [call for call in _wished_calls(questions) if call.call_id not in made]
+        self._effect_log.note("begin", turn_id=brief.turn_id, token=questions[-1].token)
+        calls = [call for call in _calls_for(questions) if call.call_id not in made]
         if calls:
             await stage.say("I note it. ")
             done = await stage.act(NewMessage(role="assistant", parts=(TextPart(text="I note it."), *calls)))
             joined = (read_question(text_of(message.parts)) for message in done.joined)
             questions += [question for question in joined if question is not None]
         text = make_answer(questions)
-        await self._speak(stage, text, slow=any("slow" in each.wishes for each in questions))
-        self._book.note("end", turn_id=brief.turn_id, token=questions[-1].token)
+        await self._speak(stage, text, slow=any("slow" in each.traits for each in questions))
+        self._effect_log.note("end", turn_id=brief.turn_id, token=questions[-1].token)
         return _said(text)
 
     async def close(self) -> None:
@@ -93,12 +93,12 @@ def read_open(messages: Sequence[HistoryItem]) -> tuple[list[Question], set[str]
     return questions, made
 
 
-def _wished_calls(questions: list[Question]) -> list[ToolCallPart]:
+def _calls_for(questions: list[Question]) -> list[ToolCallPart]:
     return [
         ToolCallPart(call_id=f"{name}-{each.token}", name=name, arguments={"token": each.token})
         for each in questions
         for name in ("once", "pure")
-        if name in each.wishes
+        if name in each.traits
     ]
 
 

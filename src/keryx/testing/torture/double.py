@@ -1,4 +1,4 @@
-"""An unkind platform: it signs and sends, sends again, refuses, cuts connections, and records everything.
+"""A faulty platform: it signs and sends, sends again, refuses, cuts connections, and records everything.
 
 It speaks the webhook platform's protocol to any gateway that listens. It sends a message until a gateway responds with
 2xx, one message after the other in each chat, and sometimes sends an accepted message again.
@@ -17,7 +17,7 @@ import h11
 import httpx2
 
 from keryx.platforms.webhook.wire import Secret
-from keryx.testing.torture.books import Asked, Books, Shown
+from keryx.testing.torture.records import PlatformRecords, ShownMessage, UserMessage
 from keryx.values import dataclass
 
 POST_SECONDS: Final = 3.0
@@ -27,8 +27,8 @@ _CHUNK_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moods:
-    """The percentages of unkind acts: on a callback, or by sending an accepted message again."""
+class FaultRates:
+    """The percentages of faults: on a callback, or by sending an accepted message again."""
 
     refuse: int = 10
     cut_before: int = 2
@@ -40,18 +40,18 @@ class PlatformDouble:
     """The platform's side of the webhook, during an ``async with`` block."""
 
     def __init__(
-        self, books: Books, *, secret: Secret, rng: random.Random, moods: Moods | None = None
+        self, records: PlatformRecords, *, secret: Secret, rng: random.Random, rates: FaultRates | None = None
     ) -> None:
-        self.books = books
+        self.records = records
         self.gateways: dict[str, str] = {}
         """The URL of each gateway, by name."""
         self.shown = asyncio.Event()
         """Set and replaced whenever a message is shown."""
         self._secret = secret
         self._rng = rng
-        self._moods: Moods | None = moods or Moods()
+        self._rates: FaultRates | None = rates or FaultRates()
         self._last = ""
-        self._probe: tuple[Asked, bytes] | None = None
+        self._probe: tuple[UserMessage, bytes] | None = None
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._again: set[asyncio.Task[None]] = set()
@@ -77,24 +77,24 @@ class PlatformDouble:
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}/{node}"
 
-    def calm_down(self) -> None:
-        """Stop all unkind acts."""
-        self._moods = None
+    def stop_faults(self) -> None:
+        """Inject no more faults."""
+        self._rates = None
 
-    async def settle(self) -> None:
+    async def wait_for_repeats(self) -> None:
         """Wait until all repeated messages have been accepted again."""
         await asyncio.gather(*self._again)
 
-    async def send(self, asked: Asked, said: Mapping[str, str]) -> None:
+    async def send(self, message: UserMessage, said: Mapping[str, str]) -> None:
         """Send a message until it is accepted; ``said`` are the fields of its body without the chat."""
-        self.books.asked[asked.id] = asked
-        body = json.dumps({**said, "chat": asked.chat}).encode()
-        await self._insist(asked, body)
-        self._probe = self._probe or (asked, body)
-        if self._is_moved("send_again"):
-            self.books.counts["sent again though taken"] += 1
+        self.records.messages[message.id] = message
+        body = json.dumps({**said, "chat": message.chat}).encode()
+        await self._send_until_accepted(message, body)
+        self._probe = self._probe or (message, body)
+        if self._happens("send_again"):
+            self.records.counts["accepted messages sent again"] += 1
             pause = self._rng.uniform(0, 1.5)
-            task = asyncio.create_task(self._send_again(asked, body, pause))
+            task = asyncio.create_task(self._send_again(message, body, pause))
             self._again.add(task)
             task.add_done_callback(self._again.discard)
 
@@ -104,22 +104,22 @@ class PlatformDouble:
         Not the last accepted message: if Keryx had lost it, the probe would restore it.
         """
         if self._probe is not None:
-            await self._insist(*self._probe)
+            await self._send_until_accepted(*self._probe)
 
-    async def _send_again(self, asked: Asked, body: bytes, pause: float) -> None:
+    async def _send_again(self, message: UserMessage, body: bytes, pause: float) -> None:
         await asyncio.sleep(pause)
-        await self._insist(asked, body)
+        await self._send_until_accepted(message, body)
 
-    async def _insist(self, asked: Asked, body: bytes) -> None:
+    async def _send_until_accepted(self, message: UserMessage, body: bytes) -> None:
         attempts = 0
         while True:
-            # The one that took the last message is asked first: only one of them holds the account.
+            # Try the gateway that accepted the last message first: only one gateway holds the account.
             for node in sorted(self.gateways, key=lambda name: name != self._last):
                 attempts += 1
-                if await self._post(node, asked.id, body):
+                if await self._post(node, message.id, body):
                     self._last = node
-                    self.books.note_taken(asked)
-                    self.books.counts["attempts to send"] += attempts
+                    self.records.note_accepted(message)
+                    self.records.counts["attempts to send"] += attempts
                     return
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -137,11 +137,11 @@ class PlatformDouble:
         except httpx2.HTTPError:
             return False
         if 400 <= response.status_code < 500:
-            self.books.wrong.append(f"{node} refused {message_id} with {response.status_code}")
+            self.records.violations.append(f"{node} refused {message_id} with {response.status_code}")
         return response.is_success
 
-    def _is_moved(self, mood: str) -> bool:
-        return self._moods is not None and self._rng.randrange(100) < getattr(self._moods, mood)
+    def _happens(self, fault: str) -> bool:
+        return self._rates is not None and self._rng.randrange(100) < getattr(self._rates, fault)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -170,32 +170,32 @@ class PlatformDouble:
 
     def _answer(self, request: h11.Request, body: bytes) -> tuple[int, list[tuple[str, str]]] | None:
         """Return the response to a callback; None cuts the connection instead."""
-        if self._is_moved("refuse"):
-            self.books.counts["callbacks refused"] += 1
+        if self._happens("refuse"):
+            self.records.counts["callbacks refused"] += 1
             return self._rng.choice([(429, [("retry-after", "1")]), (503, [("retry-after", "0")])])
-        if self._is_moved("cut_before"):
-            self.books.counts["lines cut"] += 1
+        if self._happens("cut_before"):
+            self.records.counts["connections cut"] += 1
             return None
         shown = self._read(request, body)
         if shown is None:
             return 400, []
-        if self.books.note_shown(shown):
+        if self.records.note_shown(shown):
             self.shown.set()
             self.shown = asyncio.Event()
-        if self._is_moved("cut_after"):
-            self.books.counts["receipts lost"] += 1
+        if self._happens("cut_after"):
+            self.records.counts["receipts lost"] += 1
             return None
         return 204, []
 
-    def _read(self, request: h11.Request, body: bytes) -> Shown | None:
+    def _read(self, request: h11.Request, body: bytes) -> ShownMessage | None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
         message_id = headers.get("webhook-id", "")
         signed = self._secret.sign(message_id, headers.get("webhook-timestamp", ""), body)
         if headers.get("webhook-signature") != f"v1,{base64.b64encode(signed).decode('ascii')}":
-            self.books.wrong.append(f"callback {message_id} is not signed")
+            self.records.violations.append(f"callback {message_id} is not signed")
             return None
         said: dict[str, Any] = json.loads(body)
-        return Shown(
+        return ShownMessage(
             id=message_id,
             chat=said["chat"],
             text=said["text"],

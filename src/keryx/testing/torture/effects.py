@@ -13,15 +13,15 @@ from typing import Literal, TypeAlias
 
 from keryx.values import dataclass
 
-Deed: TypeAlias = Literal["begin", "end", "once", "pure"]
+EffectKind: TypeAlias = Literal["begin", "end", "once", "pure"]
 """The agent began a turn, or returned its answer, or a tool ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One line of the record: the deed, its time, process, turn, question and key."""
+    """One line of the record: the kind, its time, process, turn, question and key."""
 
-    deed: Deed
+    kind: EffectKind
     at: float
     """The time on the monotonic clock that all processes of the machine share."""
     pid: int
@@ -30,16 +30,16 @@ class Effect:
     key: str = ""
 
 
-class EffectBook:
+class EffectLog:
     """The file with the record."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def note(self, deed: Deed, *, turn_id: int, token: str, key: str = "") -> None:
+    def note(self, kind: EffectKind, *, turn_id: int, token: str, key: str = "") -> None:
         """Write a line to the file, then return."""
         effect = Effect(
-            deed=deed, at=time.monotonic(), pid=os.getpid(), turn_id=turn_id, token=token, key=key
+            kind=kind, at=time.monotonic(), pid=os.getpid(), turn_id=turn_id, token=token, key=key
         )
         line = json.dumps(asdict(effect)).encode("ascii") + b"\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -59,12 +59,12 @@ def first_begun(
     effects: list[Effect], tokens: Container[str], *, after: float, other_than: int
 ) -> float | None:
     """Return the first time after ``after`` when another process began to answer one of these questions, or None."""
-    begun = (each for each in effects if each.deed == "begin" and each.pid != other_than)
+    begun = (each for each in effects if each.kind == "begin" and each.pid != other_than)
     return min((each.at for each in begun if each.at >= after and each.token in tokens), default=None)
 
 
 def open_tokens(effects: list[Effect], *, pid: int) -> list[str]:
     """Return the tokens of the questions that a process has begun to answer and not finished."""
-    begun = {each.turn_id: each.token for each in effects if each.pid == pid and each.deed == "begin"}
-    ended = {each.turn_id for each in effects if each.pid == pid and each.deed == "end"}
+    begun = {each.turn_id: each.token for each in effects if each.pid == pid and each.kind == "begin"}
+    ended = {each.turn_id for each in effects if each.pid == pid and each.kind == "end"}
     return [token for turn_id, token in begun.items() if turn_id not in ended]

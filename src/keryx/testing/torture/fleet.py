@@ -26,19 +26,19 @@ END_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class NodeSettings:
     """The settings that all gateways share."""
 
     folder: Path
     database: str = field(repr=False)
     secret: str = field(repr=False)
-    book: Path
+    effect_log: Path
 
 
 class Node:
     """One gateway, across restarts."""
 
-    def __init__(self, name: str, *, port: int, callback: str, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, *, port: int, callback: str, settings: NodeSettings) -> None:
         self.name = name
         self.url = f"http://127.0.0.1:{port}/"
         self.holder = ""
@@ -47,26 +47,26 @@ class Node:
         self.ready_at: float | None = None
         self.lock = asyncio.Lock()
         """Held by the task that injects a fault into this gateway."""
-        self._surroundings = surroundings
+        self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
         self._told = asyncio.Event()
         self._environment = {
             "PATH": os.environ.get("PATH", ""),
             "PYTHONPATH": str(Path(keryx.__file__).parents[1]),
-            "KERYX_HOME": str(surroundings.folder / name),
-            "KERYX_DATABASE": surroundings.database,
+            "KERYX_HOME": str(settings.folder / name),
+            "KERYX_DATABASE": settings.database,
             "KERYX_WELCOME": "none",
             "KERYX_PLATFORMS_WEBHOOK_ENABLED": "true",
             "KERYX_PLATFORMS_WEBHOOK_PORT": str(port),
             "KERYX_PLATFORMS_WEBHOOK_CALLBACK": callback,
-            "KERYX_PLATFORMS_WEBHOOK_SECRET": surroundings.secret,
+            "KERYX_PLATFORMS_WEBHOOK_SECRET": settings.secret,
         }
 
     @property
     def log(self) -> Path:
         """The log of all its processes."""
-        return self._surroundings.folder / f"{self.name}.log"
+        return self._settings.folder / f"{self.name}.log"
 
     @property
     def pid(self) -> int:
@@ -76,7 +76,7 @@ class Node:
 
     async def start(self) -> None:
         """Start a process; return when it exists, long before it is ready."""
-        (self._surroundings.folder / self.name).mkdir(exist_ok=True)
+        (self._settings.folder / self.name).mkdir(exist_ok=True)
         self.ready_at = None
         self.started_at = time.monotonic()
         with self.log.open("ab") as log:
@@ -84,12 +84,12 @@ class Node:
                 sys.executable,
                 "-m",
                 "keryx.testing.torture.node",
-                str(self._surroundings.book),
+                str(self._settings.effect_log),
                 stdin=asyncio.subprocess.PIPE,  # the gateway ends when this pipe closes
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=self._environment,
-                cwd=self._surroundings.folder,
+                cwd=self._settings.folder,
             )
         self._told = asyncio.Event()
         self._listening = asyncio.create_task(self._listen(self._process, self._told))
@@ -112,7 +112,7 @@ class Node:
         """Resume the process."""
         os.kill(self.pid, signal.SIGCONT)
 
-    async def ask_to_end(self) -> int:
+    async def terminate(self) -> int:
         """Terminate the process with SIGTERM, and return its exit code; kill it after a timeout."""
         return await self._end(signal.SIGTERM)
 

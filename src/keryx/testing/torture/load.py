@@ -13,9 +13,9 @@ from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.platforms.webhook.wire import PLATFORM
 from keryx.store.database import Tx
-from keryx.testing.torture.books import Asked, Kind
 from keryx.testing.torture.double import PlatformDouble
-from keryx.testing.torture.words import WISHES, Question
+from keryx.testing.torture.records import MessageKind, UserMessage
+from keryx.testing.torture.texts import TRAITS, Question
 from keryx.values import dataclass
 
 OPEN_MAX: Final = 3
@@ -75,7 +75,7 @@ class Load:
     def start(self) -> None:
         """Start all chats."""
         for chat in self._chats:
-            self._double.books.canaries[chat.name] = chat.canary
+            self._double.records.canaries[chat.name] = chat.canary
             rng = random.Random(f"{self._seed}/{chat.name}")
             self._tasks.append(asyncio.create_task(self._speak(chat, rng), name=f"torture-{chat.name}"))
 
@@ -95,26 +95,26 @@ class Load:
             await self._wait_for_room(chat)
             if self._ended.is_set():
                 return
-            kind: Kind = rng.choices(("message", "steer", "stop"), weights=(80, 14, 6))[0]
+            kind: MessageKind = rng.choices(("message", "steer", "stop"), weights=(80, 14, 6))[0]
             if kind == "stop" and not self.may_stop:
                 kind = "message"
             token = "" if kind == "stop" else f"{chat.name}-{no}"
-            asked = Asked(id=f"msg_{chat.name}-{no}", chat=chat.name, no=no, kind=kind, token=token)
+            message = UserMessage(id=f"msg_{chat.name}-{no}", chat=chat.name, no=no, kind=kind, token=token)
             said = {"chat_type": chat.chat_type, "user": rng.choice(chat.users)}
-            await self._double.send(asked, {**said, "text": self._text(chat, asked, rng)})
+            await self._double.send(message, {**said, "text": self._text(chat, message, rng)})
             await self._pause(rng.choice((0.0, 0.05, rng.uniform(0.1, 0.8))))
 
-    def _text(self, chat: Chat, asked: Asked, rng: random.Random) -> str:
-        if asked.kind == "stop":
+    def _text(self, chat: Chat, message: UserMessage, rng: random.Random) -> str:
+        if message.kind == "stop":
             return "/stop"
-        wishes = tuple(wish for wish in WISHES if rng.randrange(100) < _OFTEN[wish])
-        text = Question(token=asked.token, canary=chat.canary, wishes=wishes).text()
-        return f"!steer {text}" if asked.kind == "steer" else text
+        traits = tuple(trait for trait in TRAITS if rng.randrange(100) < _PERCENT[trait])
+        text = Question(token=message.token, canary=chat.canary, traits=traits).text()
+        return f"!steer {text}" if message.kind == "steer" else text
 
     async def _wait_for_room(self, chat: Chat) -> None:
         """Wait while the chat has too many open questions, up to a limit: stopped questions never get an answer."""
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while self._double.books.count_open(chat.name) >= OPEN_MAX and not self._ended.is_set():
+        while self._double.records.count_open(chat.name) >= OPEN_MAX and not self._ended.is_set():
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
                 return
@@ -130,5 +130,5 @@ class Load:
             return
 
 
-_OFTEN: Final = {"once": 30, "pure": 20, "long": 8, "slow": 15}
-"""The percentage of questions with this wish."""
+_PERCENT: Final = {"once": 30, "pure": 20, "long": 8, "slow": 15}
+"""The percentage of questions with this trait."""

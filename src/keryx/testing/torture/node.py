@@ -1,6 +1,6 @@
 """A gateway for torture runs: ``keryx serve`` with the torture agent.
 
-Run ``python -m keryx.testing.torture.node BOOK``; the configuration comes from the environment as for any gateway. Its
+Run ``python -m keryx.testing.torture.node LOG``; the configuration comes from the environment as for any gateway. Its
 one line of output tells that it is ready, and its lease holder name.
 """
 
@@ -18,21 +18,21 @@ from keryx.config import Answering, Configuration
 from keryx.config_load import load_config
 from keryx.gateway.gateway import Gateway
 from keryx.testing.torture.agent import NoteTool, TortureAgent
-from keryx.testing.torture.effects import EffectBook
+from keryx.testing.torture.effects import EffectLog
 
 READY = "ready"
 
 
-async def run_node(configuration: Configuration, book: EffectBook) -> None:
+async def run_node(configuration: Configuration, effect_log: EffectLog) -> None:
     """Run a gateway until it receives SIGTERM."""
 
     def ready(system: System, _gateway: Gateway) -> None:
         sys.stdout.write(f"{READY} {system.runtime.holder}\n")
         sys.stdout.flush()
 
-    tools = (NoteTool(book, "once"), NoteTool(book, "pure"))
+    tools = (NoteTool(effect_log, "once"), NoteTool(effect_log, "pure"))
     who = Answering(default="the agent under torture", takes_models=False)
-    answering = Answerer(agent=TortureAgent(book), tools=tools, who=who)
+    answering = Answerer(agent=TortureAgent(effect_log), tools=tools, who=who)
     await serve(configuration, ready=ready, answering=answering)
 
 
@@ -48,4 +48,4 @@ if __name__ == "__main__":
     logging.basicConfig(
         level=settings.log.level.upper(), format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s"
     )
-    asyncio.run(run_node(settings, EffectBook(Path(sys.argv[1]))))
+    asyncio.run(run_node(settings, EffectLog(Path(sys.argv[1]))))

@@ -51,7 +51,7 @@ class Report:
     """How often each fault was injected."""
     measured: Mapping[str, Measured]
     counts: Mapping[str, int]
-    """How often the platform did something unkind, by name."""
+    """How often the platform injected each fault, by name."""
     fates: Counter[Fate | None]
     breaches: Mapping[str, Sequence[str]]
     folder: Path | None = field(default=None)

@@ -22,12 +22,12 @@ from keryx.testing.torture.double import until
 from keryx.testing.torture.faults import Faults
 from keryx.testing.torture.options import LEASE_SECONDS, Options
 from keryx.testing.torture.report import Measured, Report
-from keryx.testing.torture.scene import Scene, set_up
+from keryx.testing.torture.setup import TortureSetup, set_up
 
 DRAIN_SECONDS: Final = LEASE_SECONDS + 60.0
 """The time limit for all answers after the last fault."""
 LOOK_SECONDS: Final = 0.2
-STARTED: Final = "gateways start and conversations go on"
+STARTED: Final = "gateways start and conversations continue"
 
 
 async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
@@ -35,10 +35,10 @@ async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
     folder = Path(tempfile.mkdtemp(prefix="keryx-torture-"))
     began_at = time.monotonic()
     try:
-        async with set_up(options, folder) as scene:
-            faults = Faults(scene, options, tell)
-            await _carry_out(scene, faults, options, tell)
-            evidence = await _gather(scene, faults)
+        async with set_up(options, folder) as setup:
+            faults = Faults(setup, options, tell)
+            await _carry_out(setup, faults, options, tell)
+            evidence = await _gather(setup, faults)
     except (KeryxError, asyncio.CancelledError):
         # The run failed, or a person ended it: there is nothing to check.
         shutil.rmtree(folder, ignore_errors=True)
@@ -47,51 +47,53 @@ async def torture(options: Options, *, tell: Callable[[str], None]) -> Report:
         seed=options.seed,
         where=options.where,
         seconds=time.monotonic() - began_at,
-        messages=len(scene.books.asked),
+        messages=len(setup.records.messages),
         chats=options.chats,
         tried=faults.tried,
         measured={what: Measured(seconds=tuple(times)) for what, times in faults.seconds.items()},
-        counts=scene.books.counts,
+        counts=setup.records.counts,
         fates=Counter(fate for _, fate in evidence.fates),
         breaches={**check_all(evidence), STARTED: faults.breaches},
     )
     return clear_away(folder, evidence, report)
 
 
-async def _carry_out(scene: Scene, faults: Faults, options: Options, tell: Callable[[str], None]) -> None:
+async def _carry_out(
+    setup: TortureSetup, faults: Faults, options: Options, tell: Callable[[str], None]
+) -> None:
     await faults.start_all()
     tell(f"{options.where} started; {options.chats} chats begin to speak")
-    scene.load.start()
+    setup.load.start()
     await faults.run()
-    books = scene.books
-    await until(lambda: len(books.asked) >= options.messages, seconds=DRAIN_SECONDS + options.messages)
-    tell(f"{len(books.asked)} messages sent; waiting until all work has ended")
-    scene.double.calm_down()
+    records = setup.records
+    await until(lambda: len(records.messages) >= options.messages, seconds=DRAIN_SECONDS + options.messages)
+    tell(f"{len(records.messages)} messages sent; waiting until all work has ended")
+    setup.double.stop_faults()
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
-            await scene.load.end()
-            await scene.double.settle()
-            while await scene.read(lambda tx: count_unsettled(tx, platform=PLATFORM)):
-                await scene.database.changed(since=scene.database.change_no, timeout_seconds=LOOK_SECONDS)
+            await setup.load.end()
+            await setup.double.wait_for_repeats()
+            while await setup.read(lambda tx: count_unsettled(tx, platform=PLATFORM)):
+                await setup.database.changed(since=setup.database.change_no, timeout_seconds=LOOK_SECONDS)
     except TimeoutError:
         tell(f"not all work ended within {DRAIN_SECONDS:.0f} s")
 
 
-async def _gather(scene: Scene, faults: Faults) -> Evidence:
-    codes = await asyncio.gather(*(node.ask_to_end() for node in scene.nodes))
+async def _gather(setup: TortureSetup, faults: Faults) -> Evidence:
+    codes = await asyncio.gather(*(node.terminate() for node in setup.nodes))
     fates: list[tuple[str, Fate | None]] = []
     after = 0
-    while page := await scene.read(partial(list_fates, platform=PLATFORM, after=after)):
+    while page := await setup.read(partial(list_fates, platform=PLATFORM, after=after)):
         fates += [(item.ref, item.fate) for item in page]
         after = page[-1].id
-    found = await scene.read(check_invariants)
+    found = await setup.read(check_invariants)
     return Evidence(
-        books=scene.books,
-        effects=scene.book.read(),
+        records=setup.records,
+        effects=setup.effect_log.read(),
         fates=fates,
         thaws=faults.thaws,
         invariants=[f"{breach.rule} in {breach.session_id}: {breach.what}" for breach in found],
-        ends=dict(zip((node.name for node in scene.nodes), codes, strict=True)),
+        ends=dict(zip((node.name for node in setup.nodes), codes, strict=True)),
     )
 
 
@@ -100,14 +102,16 @@ def clear_away(folder: Path, evidence: Evidence, report: Report) -> Report:
     if report.held:
         shutil.rmtree(folder, ignore_errors=True)
         return report
-    books = evidence.books
+    records = evidence.records
     written = {
-        "asked": [{**asdict(each), "taken_at": books.taken.get(each.id)} for each in books.asked.values()],
-        "shown": [asdict(each) for each in books.shown],
+        "asked": [
+            {**asdict(each), "taken_at": records.accepted.get(each.id)} for each in records.messages.values()
+        ],
+        "shown": [asdict(each) for each in records.shown],
         "fates": evidence.fates,
         "thaws": [asdict(each) for each in evidence.thaws],
     }
     report = replace(report, folder=folder)
-    (folder / "books.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+    (folder / "records.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
     (folder / "report.json").write_text(report.to_json(), encoding="utf-8")
     return report

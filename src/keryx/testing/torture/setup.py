@@ -14,33 +14,33 @@ from keryx.platforms.webhook.wire import PLATFORM, Secret
 from keryx.store.database import Database, ReadTx, T
 from keryx.store.opening import open_database
 from keryx.testing.postgres import PrivateServer
-from keryx.testing.torture.books import Books
 from keryx.testing.torture.double import PlatformDouble
-from keryx.testing.torture.effects import EffectBook
-from keryx.testing.torture.fleet import Node, Surroundings, free_port
+from keryx.testing.torture.effects import EffectLog
+from keryx.testing.torture.fleet import Node, NodeSettings, free_port
 from keryx.testing.torture.load import Chat, Load, let_in, make_chats
 from keryx.testing.torture.options import Options
+from keryx.testing.torture.records import PlatformRecords
 from keryx.values import dataclass
 
 AWAY_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class TortureSetup:
     """All objects of one run."""
 
     database: Database
     server: PrivateServer | None
     double: PlatformDouble
-    book: EffectBook
+    effect_log: EffectLog
     nodes: list[Node]
     chats: list[Chat]
     load: Load
 
     @property
-    def books(self) -> Books:
+    def records(self) -> PlatformRecords:
         """The platform's records."""
-        return self.double.books
+        return self.double.records
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
         """Read from the store, as soon as it is available."""
@@ -57,9 +57,9 @@ class Scene:
 
 
 @asynccontextmanager
-async def set_up(options: Options, folder: Path) -> AsyncIterator[Scene]:
+async def set_up(options: Options, folder: Path) -> AsyncIterator[TortureSetup]:
     """Set up a run without starting the gateways; no gateway is left running after the block."""
-    rng = random.Random(f"{options.seed}/scene")
+    rng = random.Random(f"{options.seed}/setup")
     ids = Ids()
     secret = "whsec_" + base64.b64encode(bytes.fromhex(ids.token() + ids.token())).decode("ascii")
     chats = make_chats(options.chats, ids=ids)
@@ -77,25 +77,27 @@ async def set_up(options: Options, folder: Path) -> AsyncIterator[Scene]:
         users = {user for chat in chats for user in chat.users}
         await database.write(lambda tx: let_in(tx, users, ids=ids))
         double = await stack.enter_async_context(
-            PlatformDouble(Books(), secret=Secret.parse(secret), rng=random.Random(f"{options.seed}/moods"))
+            PlatformDouble(
+                PlatformRecords(), secret=Secret.parse(secret), rng=random.Random(f"{options.seed}/rates")
+            )
         )
-        surroundings = Surroundings(
-            folder=folder, database=address, secret=secret, book=folder / "effects.jsonl"
+        settings = NodeSettings(
+            folder=folder, database=address, secret=secret, effect_log=folder / "effects.jsonl"
         )
         nodes = []
         for no in range(1, options.gateways + 1):
             name = f"n{no}"
-            node = Node(name, port=free_port(rng), callback=double.callback(name), surroundings=surroundings)
+            node = Node(name, port=free_port(rng), callback=double.callback(name), settings=settings)
             double.gateways[name] = node.url
             stack.push_async_callback(node.kill)
             nodes.append(node)
         load = Load(double, chats, seed=options.seed)
         stack.push_async_callback(load.abort)
-        yield Scene(
+        yield TortureSetup(
             database=database,
             server=server,
             double=double,
-            book=EffectBook(surroundings.book),
+            effect_log=EffectLog(settings.effect_log),
             nodes=nodes,
             chats=chats,
             load=load,

@@ -1,6 +1,6 @@
 """The texts of a torture run: every question and every answer can be distinguished from all others.
 
-A question contains its token, the canary of its chat and its wishes. An answer quotes the tokens that it answers, and
+A question contains its token, the canary of its chat and its traits. An answer quotes the tokens that it answers, and
 contains the canary of the questions. Keryx itself writes all other texts.
 """
 
@@ -10,14 +10,14 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from keryx.values import dataclass
 
-Wish: TypeAlias = Literal["once", "pure", "long", "slow"]
+Trait: TypeAlias = Literal["once", "pure", "long", "slow"]
 """A tool call that may run once, one that may run again, an answer of several pieces, a slow answer."""
-WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
+TRAITS: Final[tuple[Trait, ...]] = get_args(Trait)
 
 LONG_PARAGRAPHS: Final = 90
 _PARAGRAPH_WORDS: Final = 50
 
-_QUESTION: Final = re.compile(r"\[(?P<token>[\w-]+)\] (?P<canary>canary-[0-9a-f]+)(?P<wishes>(?: \w+)*)")
+_QUESTION: Final = re.compile(r"\[(?P<token>[\w-]+)\] (?P<canary>canary-[0-9a-f]+)(?P<traits>(?: \w+)*)")
 _ANSWER: Final = re.compile(r"answering((?: \[[\w-]+\])+) canary-[0-9a-f]+\n")
 _CANARY: Final = re.compile(r"canary-[0-9a-f]+")
 _TOKEN: Final = re.compile(r"\[([\w-]+)\]")
@@ -29,11 +29,11 @@ class Question:
 
     token: str
     canary: str
-    wishes: tuple[Wish, ...] = ()
+    traits: tuple[Trait, ...] = ()
 
     def text(self) -> str:
         """Return the text of the question."""
-        return " ".join([f"[{self.token}]", self.canary, *self.wishes])
+        return " ".join([f"[{self.token}]", self.canary, *self.traits])
 
 
 def read_question(text: str) -> Question | None:
@@ -41,9 +41,9 @@ def read_question(text: str) -> Question | None:
     found = _QUESTION.search(text)
     if found is None:
         return None
-    said = found["wishes"].split()
+    said = found["traits"].split()
     return Question(
-        token=found["token"], canary=found["canary"], wishes=tuple(wish for wish in WISHES if wish in said)
+        token=found["token"], canary=found["canary"], traits=tuple(trait for trait in TRAITS if trait in said)
     )
 
 
@@ -52,7 +52,7 @@ def make_answer(questions: Iterable[Question]) -> str:
     asked = list(questions)
     canary, last = asked[-1].canary, asked[-1].token
     lines = [f"answering {' '.join(f'[{each.token}]' for each in asked)} {canary}"]
-    if any("long" in each.wishes for each in asked):
+    if any("long" in each.traits for each in asked):
         lines += [f"{canary} {number} " + "word " * _PARAGRAPH_WORDS for number in range(LONG_PARAGRAPHS)]
     return "\n\n".join([*lines, f"{canary} {ending(last)}"])
 

@@ -11,23 +11,23 @@ from typing import Literal, TypeAlias
 
 from keryx.values import dataclass
 
-Kind: TypeAlias = Literal["message", "steer", "stop"]
+MessageKind: TypeAlias = Literal["message", "steer", "stop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class UserMessage:
     """A message from a user; ``no`` is its place in its chat."""
 
     id: str
     chat: str
     no: int
-    kind: Kind
+    kind: MessageKind
     token: str = ""
     """The token that an answer quotes; a ``/stop`` has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownMessage:
     """A message shown to people, and the gateway that sent it."""
 
     id: str
@@ -50,42 +50,42 @@ class Shown:
 
 
 @dataclass
-class Books:
+class PlatformRecords:
     """All records of the double; times are from this machine's monotonic clock."""
 
     canaries: dict[str, str] = field(default_factory=dict)
     """The canaries by chat."""
-    asked: dict[str, Asked] = field(default_factory=dict)
-    taken: dict[str, float] = field(default_factory=dict)
+    messages: dict[str, UserMessage] = field(default_factory=dict)
+    accepted: dict[str, float] = field(default_factory=dict)
     """The time of the first 2xx response for each message."""
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[ShownMessage] = field(default_factory=list)
     """The shown messages, in order."""
     counts: Counter[str] = field(default_factory=Counter)
-    """How often the double did something unkind, by name."""
-    wrong: list[str] = field(default_factory=list)
+    """How often the double injected each fault, by name."""
+    violations: list[str] = field(default_factory=list)
     """Calls that broke the platform's rules."""
     _seen: set[str] = field(default_factory=set)
     _replied: Counter[str] = field(default_factory=Counter)
 
-    def note_taken(self, asked: Asked) -> None:
+    def note_accepted(self, message: UserMessage) -> None:
         """Record that Keryx accepted a message."""
-        self.taken.setdefault(asked.id, time.monotonic())
+        self.accepted.setdefault(message.id, time.monotonic())
 
-    def note_shown(self, shown: Shown) -> bool:
+    def note_shown(self, shown: ShownMessage) -> bool:
         """Record a shown message; return False if it was already shown."""
         if shown.id in self._seen:
             self.counts["repeated under one id"] += 1
             return False
         self._seen.add(shown.id)
         self.shown.append(shown)
-        asked = self.asked.get(shown.reply_to or "")
-        if asked is not None and asked.kind != "stop":
-            self._replied[asked.chat] = max(asked.no, self._replied[asked.chat])
+        message = self.messages.get(shown.reply_to or "")
+        if message is not None and message.kind != "stop":
+            self._replied[message.chat] = max(message.no, self._replied[message.chat])
         return True
 
     def count_open(self, chat: str) -> int:
         """Return the number of questions in a chat after the last question with a reply."""
         last = self._replied[chat]
         return sum(
-            each.chat == chat and each.no > last and each.kind != "stop" for each in self.asked.values()
+            each.chat == chat and each.no > last and each.kind != "stop" for each in self.messages.values()
         )
