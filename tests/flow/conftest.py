@@ -1,4 +1,4 @@
-"""What the tests of a running gateway may ask for."""
+"""Fixtures for tests of a running gateway."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.flow.running import let_in
 
 @pytest.fixture
 async def store(store_address: str) -> AsyncIterator[Database]:
-    """An open store of each kind in turn, on the machine's own clock."""
+    """An open store of each kind, on the machine's clock."""
     database = open_database(store_address)
     yield database
     await database.close()
@@ -20,7 +20,7 @@ async def store(store_address: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def platform(store: Database) -> FakePlatform:
-    """A platform on which Ana, the owner, and Ben, a member, are known."""
+    """A platform that knows Ana, the owner, and Ben, a member."""
     platform = FakePlatform()
     await let_in(store, platform, "ana", "ben")
     return platform

@@ -1,4 +1,4 @@
-"""A gateway at work in a test: real loops on a real store, a fake platform and an agent that does as it is told."""
+"""Run a gateway in a test: real loops on a real store, a fake platform, and an agent that the test defines."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,13 +26,13 @@ def said(text: str) -> Answer:
 
 
 def last_text(brief: Brief) -> str:
-    """What was said last to the agent."""
+    """Return the text of the last message to the agent."""
     return text_of(brief.messages[-1].parts)  # type: ignore[union-attr]
 
 
 @dataclass
 class Actor:
-    """An agent that answers with a function; without one it repeats what it hears."""
+    """An agent that answers with a function; without one it repeats the message."""
 
     act: Callable[[Brief, Stage], Awaitable[Answer]] | None = None
     briefs: list[Brief] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Actor:
 
 
 async def let_in(database: Database, platform: FakePlatform, *users: str) -> None:
-    """Let people speak: the first is the owner."""
+    """Add people who may write: the first is the owner."""
 
     def meet(tx: Tx) -> None:
         for number, user in enumerate(users):
@@ -92,7 +92,7 @@ async def gateway_of(
     settings: Settings | None = None,
     release_dead_nodes: ReleaseDeadNodes = release_nothing,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway; at the end it gets a second to finish what runs, and hands back the rest."""
+    """Run a gateway; at the end it gets a second to finish its turns, and hands back the rest."""
     runtime = Runtime(
         database=database,
         settings=settings or Settings(),
@@ -111,7 +111,7 @@ async def gateway_of(
 
 
 async def until(holds: Callable[[], bool], *, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until something holds; fail where it never does."""
+    """Wait until a condition holds; fail after a timeout."""
     async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 - what it looks at belongs to others, and has no event
+        while not holds():  # noqa: ASYNC110 - the conditions have no event
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Approvals through the real gateway on both databases: asked, answered for once or lastingly, restarted."""
+"""Approvals through the real gateway on both databases: single and standing approvals, across restarts."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.flow.running import Actor, running, said, until
 
 
 class Shell(BaseTool):
-    """A tool that notes the commands it is told to run; a yes to one covers all of the same program."""
+    """A tool that logs its commands; a standing approval covers all commands of the same program."""
 
     name = "shell"
     description = "Runs it."
@@ -40,12 +40,12 @@ class Shell(BaseTool):
         return f"May I run {self.arguments(call).text('command')}?"
 
     def pattern(self, call: ToolCall) -> str | None:
-        # Naive on purpose: what it names is believed only where it is true.
+        # Naive on purpose: Keryx uses the pattern only if it is true.
         return f"{self.arguments(call).text('command').partition(' ')[0]} *"
 
 
 async def obey(brief: Brief, stage: Stage) -> Answer:
-    """Run every line of what was said last, all at once, and tell what came of it."""
+    """Run every line of the last message, all at once, and answer with the results."""
     done = [
         part
         for message in brief.messages[_last_asked(brief) + 1 :]
@@ -78,7 +78,7 @@ def _arguments(line: str) -> dict[str, JsonValue]:
 
 
 class Play:
-    """A platform, and a gateway that can be ended and started again."""
+    """A platform, and a gateway that can be restarted."""
 
     def __init__(self, store: Database, platform: FakePlatform) -> None:
         self.store = store
@@ -88,7 +88,7 @@ class Play:
     async def say(
         self, text: str, *answers: str, chat: str = "1", user: str = "ana", group: bool = False
     ) -> None:
-        """Say something to a new gateway, wait until all of these were said there, and end it."""
+        """Send a message to a new gateway, wait until all these texts are shown, and stop it."""
         before = len(self.platform.said_to(chat))
         async with running(self.store, self.platform, Actor(obey), tools=[self.shell]) as gateway:
             self.platform.say(text, chat=chat, user=user, chat_type="group" if group else "dm")
@@ -108,7 +108,7 @@ async def play(store: Database, platform: FakePlatform) -> Play:
     return Play(store, platform)
 
 
-async def test_a_yes_for_once_outlives_restarts_and_is_for_once(play: Play) -> None:
+async def test_a_single_approval_survives_restarts_and_counts_once(play: Play) -> None:
     await play.say("git status", "May I run git status?")
     await play.say("/approve", "Allowed.", "ran git status")
     await play.say("git status", "/approve always: yes, from now on everywhere (shell: git *)")
@@ -116,7 +116,7 @@ async def test_a_yes_for_once_outlives_restarts_and_is_for_once(play: Play) -> N
     assert play.shell.ran == ["git status"]
 
 
-async def test_always_makes_the_same_program_run_unasked_after_a_restart_and_elsewhere(play: Play) -> None:
+async def test_a_standing_approval_holds_after_a_restart_and_in_other_chats(play: Play) -> None:
     await play.say("git status", "May I run git status?")
     await play.say("/approve always", "from now on everywhere: shell: git *.", "ran git status")
     await play.say("git log -3", "ran git log -3")
@@ -131,7 +131,7 @@ async def test_always_makes_the_same_program_run_unasked_after_a_restart_and_els
     assert await play.store.read(check_invariants) == []
 
 
-async def test_for_a_session_does_not_reach_another_and_can_be_seen_and_forgotten(play: Play) -> None:
+async def test_an_approval_for_a_session_holds_only_there_and_can_be_listed_and_removed(play: Play) -> None:
     await play.say("git status", "(shell: git *)")
     await play.say("/approve session", "from now on in this conversation: shell: git *.", "ran git status")
     await play.say("git log", "ran git log")
@@ -147,14 +147,14 @@ async def test_for_a_session_does_not_reach_another_and_can_be_seen_and_forgotte
     assert play.shell.ran == ["git status", "git log"]
 
 
-async def test_one_lasting_yes_is_enough_for_all_the_calls_it_covers(play: Play) -> None:
+async def test_one_standing_approval_covers_all_its_waiting_calls(play: Play) -> None:
     await play.say("git status\ngit log\nls", "May I run git status?")
     await play.say("/approve session", "in this conversation", "May I run ls?")
     assert sorted(play.shell.ran) == ["git log", "git status"]
     await play.say("/approve", "Allowed.", "ran git status / ran git log / ran ls")
 
 
-async def test_in_a_group_only_the_one_who_was_asked_can_answer(play: Play) -> None:
+async def test_in_a_group_only_the_asked_person_can_answer(play: Play) -> None:
     await play.say("git status", "May I run git status?", chat="family", group=True)
     [asked] = (await play.store.read(lambda tx: show_overview(tx, person_id=1))).approvals
     await play.say("/approve", "Nothing waits for your answer here.", chat="family", user="ben", group=True)
@@ -166,7 +166,7 @@ async def test_in_a_group_only_the_one_who_was_asked_can_answer(play: Play) -> N
     )
 
 
-async def test_silence_is_told_in_the_chat_and_so_is_a_late_answer(
+async def test_an_expired_question_and_a_late_answer_get_a_notice(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keryx.core.turns.transactions.record_step.APPROVAL_LIFETIME", SECOND)
@@ -180,6 +180,6 @@ async def test_silence_is_told_in_the_chat_and_so_is_a_late_answer(
     assert await play.store.read(lambda tx: list_rules(tx, 1, limit=9)) == []
 
 
-async def test_a_call_that_cannot_even_be_asked_about_gets_a_result_that_says_why(play: Play) -> None:
+async def test_a_call_whose_question_fails_gets_an_error_as_its_result(play: Play) -> None:
     await play.say("nothing\ncrash", "Give 'command': a text. / The tool failed; the log says why.")
     assert play.shell.ran == []

@@ -1,4 +1,4 @@
-"""Nothing crosses: every conversation has a canary, and all that leaves the gateway is searched for strangers' ones."""
+"""No text crosses: every conversation has a canary, and no output contains the canary of another conversation."""
 
 import logging
 import re
@@ -38,7 +38,7 @@ class Chat:
 
 
 def make_chats(platforms: list[FakePlatform], *, people: int) -> Iterator[Chat]:
-    """Everybody has a chat of their own; on each platform some share groups, of which two have members in common."""
+    """Return the chats: one for each person, and groups on each platform, of which two share members."""
     each = people // len(platforms)
     for platform in platforms:
         users = [f"user{number}" for number in range(each)]
@@ -49,9 +49,9 @@ def make_chats(platforms: list[FakePlatform], *, people: int) -> Iterator[Chat]:
 
 
 async def look_around(brief: Brief, stage: Stage) -> Answer:
-    """Answer with every canary in what the agent was given, and in what its tools tell."""
+    """Answer with every canary in the brief and in the results of the tools."""
     looks: dict[str, JsonValue] = {"search_history": {"query": "canary*"}, "list_sessions": {}}
-    # A title that every conversation has: where one is visible it is read, and where several are they are named.
+    # All conversations have this title: a single visible one is read, several are listed.
     looks["read_session"] = {"session": "canary"}
     calls = tuple(
         ToolCallPart(call_id=f"{tool}-{brief.turn_id}", name=tool, arguments=arguments)
@@ -61,7 +61,7 @@ async def look_around(brief: Brief, stage: Stage) -> Answer:
     return said(" ".join(sorted(set(CANARY.findall(f"{brief.context} {brief.messages} {told.results}")))))
 
 
-async def test_nothing_crosses_between_people_platforms_and_groups(
+async def test_no_text_crosses_between_people_platforms_and_groups(
     store: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -100,7 +100,7 @@ async def test_nothing_crosses_between_people_platforms_and_groups(
     ]
     assert crossed == []
     assert not CANARY.search(caplog.text), "the log knows what was said"
-    # In private, a person finds what was said to them in a group: so the search was tried.
+    # In private, a person finds messages of their groups, which shows that the search ran.
     assert all(heard_elsewhere(chat, chats) & set(CANARY.findall(seen_in(chat))) for chat in shared)
 
 
@@ -113,7 +113,7 @@ def is_answered(chat: Chat, *, times: int) -> bool:
 
 
 def heard_elsewhere(chat: Chat, chats: list[Chat]) -> set[str]:
-    """What a person may be shown in private besides: what was said in groups they speak in."""
+    """Return the groups whose messages a person may also see in private: those in which they write."""
     if chat.is_group:
         return set()
     return {

@@ -1,4 +1,4 @@
-"""Background processes for real: started by an agent, surviving whoever started them, found again, told of once."""
+"""Real background processes: started by an agent, surviving their starter, found again, reported once."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ from keryx.tools.tool import ToolCall
 from keryx.tools.workspace import Workspaces
 from tests.architecture.source import ROOT
 from tests.flow.agents.test_model_turns import agent_on
-from tests.flow.mortal import MortalStore
+from tests.flow.crashing_store import CrashingStore
 from tests.flow.running import running, until
 
 EVERYTHING = Settings(
@@ -58,7 +58,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Place:
-    """A data folder with its store and one session, and what an agent does there with processes."""
+    """A data folder with its store and one session, and an agent's calls of the process tools."""
 
     def __init__(self, database: Database, data_dir: Path) -> None:
         self.database = database
@@ -101,18 +101,18 @@ class Place:
         return await self.database.read(lambda tx: processes.get_process(tx, number))
 
     async def heard(self) -> list[str]:
-        """What the session was told, in order."""
+        """Return the notices of the session, in order."""
         items = await self.database.read(lambda tx: inbox.list_ready(tx, self.use.session_id))
         return [text_of(item.parts) for item in items]
 
     async def shows(self, number: int, text: str) -> None:
-        """Wait until a text stands in the output."""
+        """Wait until the output contains a text."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while text not in await self.do("log", number):  # noqa: ASYNC110 - a file has no event
                 await asyncio.sleep(0.01)
 
     async def ends(self, number: int) -> Process:
-        """Let the watcher look until it has recorded an end."""
+        """Let the watcher look until it has recorded the end."""
         watcher = self.watcher()
         async with asyncio.timeout(PATIENCE_SECONDS):
             while (await self.row(number)).state == "running":
@@ -123,7 +123,7 @@ class Place:
 
 @pytest.fixture(autouse=True)
 def nothing_left(tmp_path: Path) -> Iterator[None]:
-    """Whatever becomes of a test, nothing of it goes on."""
+    """Kill all processes of a test at its end."""
     yield
     for path in tmp_path.glob("**/processes/*/"):
         with suppress(SupervisorGone):
@@ -137,7 +137,7 @@ async def place(store: Database, tmp_path: Path) -> Place:
 
 @asynccontextmanager
 async def watching(watcher: ProcessWatcher) -> AsyncIterator[None]:
-    """Let a watcher look all the time."""
+    """Run a watcher for the length of a block."""
 
     async def look() -> None:
         while True:
@@ -155,7 +155,7 @@ async def watching(watcher: ProcessWatcher) -> AsyncIterator[None]:
 # ------------------------------------------------------------------------------------------ through the gateway
 
 
-async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
+async def test_an_agent_starts_a_process_and_gets_one_turn_when_it_ends(
     store: Database, platform: FakePlatform, tmp_path: Path
 ) -> None:
     registry = Registry(store, tmp_path / "processes", clock=SystemClock(), ids=Ids(), limits=QUICK)
@@ -203,7 +203,7 @@ async def test_an_agent_starts_a_process_and_takes_one_turn_when_it_ends(
     assert output.data.decode() == f"building\n{process.session_id}\n"
 
 
-async def test_whoever_opens_the_system_has_processes_and_watches_them(tmp_path: Path) -> None:
+async def test_every_open_system_can_start_and_watch_processes(tmp_path: Path) -> None:
     configuration = load_config({"KERYX_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}, tmp_path)
     async with open_system(configuration) as system:
         place = await Place(system.runtime.database, configuration.data_dir).open()
@@ -244,7 +244,7 @@ async def test_a_process_is_polled_written_to_closed_and_waited_for(place: Place
     assert "exited with code 3" in told
 
 
-async def test_what_cannot_be_written_is_refused_in_words(place: Place) -> None:
+async def test_input_that_cannot_be_written_is_refused_with_a_reason(place: Place) -> None:
     number = await place.start("exec cat")
     assert (await place.refused("write", number)).startswith("Give 'text'")
     assert "give at most 100000" in await place.refused("write", number, text="x" * 100_001)
@@ -256,7 +256,7 @@ async def test_what_cannot_be_written_is_refused_in_words(place: Place) -> None:
 
 
 def replace_state(process: Process) -> Process:
-    """A process as somebody knew it before it ended."""
+    """Return a process as it was before its end."""
     return process._replace(state="running", ended_at=None)
 
 
@@ -270,7 +270,7 @@ async def test_a_terminal_s_control_codes_are_not_shown(place: Place) -> None:
     assert "exited with code 0" in await place.do("wait", number, seconds=20)
 
 
-async def test_a_killed_process_is_recorded_as_that_and_its_session_is_not_told(place: Place) -> None:
+async def test_a_killed_process_is_recorded_as_killed_without_a_notice(place: Place) -> None:
     number = await place.start("trap '' TERM; sleep 600 & echo pid $$; while :; do wait; done")
     await place.shows(number, "pid ")
     pid = int((await place.do("log", number)).split()[-1])
@@ -287,7 +287,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_over_the_cap_it_is_told_from_where_on_output_is_kept(place: Place) -> None:
+async def test_output_over_the_limit_names_the_place_from_which_it_is_kept(place: Place) -> None:
     number = await place.start("seq 1 50000; echo é; exit 0")
     await place.ends(number)
     log = await place.do("log", number, offset=0, lines=1)
@@ -332,10 +332,10 @@ def start_elsewhere(*given: str) -> "subprocess.Popen[str]":
     )
 
 
-async def test_a_process_outlives_the_kill_of_its_starter_and_nothing_of_it_is_lost(
+async def test_a_process_survives_the_kill_of_its_starter_with_all_its_output(
     store_address: str, tmp_path: Path
 ) -> None:
-    """The data folder lies deeper than the path of a socket may be long."""
+    """The path of the data folder is longer than a socket's path may be."""
     data_dir = tmp_path / ("deep" * 40)
     data_dir.mkdir()
     store = open_database(store_address)
@@ -376,29 +376,27 @@ async def test_a_process_whose_supervisor_died_is_lost(place: Place) -> None:
     assert (await place.row(number)).state == "lost"
 
 
-@pytest.mark.parametrize("dies_at", [1, 2, 3, 4])
-async def test_a_starter_that_dies_leaves_nothing_running_that_nobody_knows_of(
-    place: Place, dies_at: int
-) -> None:
-    mortal = MortalStore(place.database)
-    mortal.die_at(dies_at)
-    theirs = Place(mortal, place.root.parent)
+@pytest.mark.parametrize("crash_at", [1, 2, 3, 4])
+async def test_a_starter_that_crashes_leaves_no_unknown_process(place: Place, crash_at: int) -> None:
+    crashing = CrashingStore(place.database)
+    crashing.crash_at(crash_at)
+    theirs = Place(crashing, place.root.parent)
     theirs.use = place.use
     with pytest.raises(Crash):
         await theirs.start("touch ran")
     watcher = place.watcher()
     rows = await place.database.read(lambda tx: tx.row("processes.find", process_id=1))
-    assert (rows is None) == (dies_at == 1), "it is recorded before anything is spawned"
-    if dies_at == 1:
+    assert (rows is None) == (crash_at == 1), "it is recorded before anything is spawned"
+    if crash_at == 1:
         await watcher.look()
         return
     process = await place.ends(1)
     assert process.state == "lost"
-    assert (process.pid is None) == (dies_at < 4)
+    assert (process.pid is None) == (crash_at < 4)
     assert not (place.root.parent / "ran").exists(), "nothing runs before its pid is recorded"
 
 
-async def test_what_is_being_started_is_not_lost(place: Place) -> None:
+async def test_a_process_during_its_start_does_not_count_as_lost(place: Place) -> None:
     folder = place.registry.folder("f1")
     new = NewProcess(command="make", workspace=None, folder="f1")
     use = place.use
@@ -412,7 +410,7 @@ async def test_what_is_being_started_is_not_lost(place: Place) -> None:
     assert (await place.row(number)).state == "lost"
 
 
-async def test_nothing_is_started_where_it_cannot_be(place: Place) -> None:
+async def test_an_impossible_start_is_refused(place: Place) -> None:
     place.use = replace(place.use, person_id=99)
     with pytest.raises(ToolFailed, match="There is no session"):
         await place.start("touch ran")
@@ -426,7 +424,7 @@ async def test_nothing_is_started_where_it_cannot_be(place: Place) -> None:
     assert await place.heard() == []
 
 
-async def test_a_watched_text_is_told_once_also_by_another_watcher(place: Place) -> None:
+async def test_a_watched_text_is_reported_once_by_several_watchers(place: Place) -> None:
     notice = NoticePolicy(on_exit=False, patterns=("ready", "never"))
     number = await place.start(
         "echo get; printf 'all re'; read x; echo ady; echo ready; read x", notice=notice
@@ -454,7 +452,7 @@ async def timed(database: Database, clock: FakeClock, tmp_path: Path) -> Place:
     return await Place(database, tmp_path).open()
 
 
-async def test_it_is_told_now_and_then_that_a_process_still_runs(timed: Place, clock: FakeClock) -> None:
+async def test_progress_is_reported_at_the_requested_interval(timed: Place, clock: FakeClock) -> None:
     number = await timed.start("echo on; read x", notice=NoticePolicy(on_exit=False, every_minutes=5))
     await timed.shows(number, "on")
 
@@ -475,7 +473,7 @@ async def test_it_is_told_now_and_then_that_a_process_still_runs(timed: Place, c
     await timed.do("kill", number)
 
 
-async def test_a_folder_goes_half_an_hour_after_the_end_and_the_row_stays(
+async def test_a_folder_is_removed_half_an_hour_after_the_end_and_the_row_stays(
     timed: Place, clock: FakeClock
 ) -> None:
     number = await timed.start("echo tea")
@@ -493,7 +491,7 @@ async def test_a_folder_goes_half_an_hour_after_the_end_and_the_row_stays(
     await watcher.look()
 
 
-async def test_what_a_crash_left_that_nobody_recorded_goes_too(timed: Place, clock: FakeClock) -> None:
+async def test_a_folder_without_a_row_is_removed_too(timed: Place, clock: FakeClock) -> None:
     folder = timed.registry.folder("stray")
     with folder.made():
         pass

@@ -1,4 +1,4 @@
-"""An ACP program as the agent, through the real gateway: what it says and does, its permissions, stops and deaths."""
+"""An ACP program as the agent of a real gateway: its text and calls, permissions, stops and crashes."""
 
 import asyncio
 import json
@@ -24,11 +24,11 @@ from tests.flow.running import running, until
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 SOON_SECONDS = 3
-"""A tenth of it, on a machine with nothing else to do."""
+"""A generous limit: an idle machine needs a tenth of it."""
 
 
 class Desk:
-    """An agent on the program by hand, with its tools, and the book the program keeps."""
+    """An agent on ``acp_by_hand``, its tools, and the log that the program writes."""
 
     def __init__(self, folder: Path, *options: str, program: str = "acp_by_hand.py") -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Desk:
         self.agent, self.tools = self.another()
 
     def another(self) -> tuple[AcpAgent, list[Tool]]:
-        """The agent as it is after a restart of Keryx."""
+        """Return the agent after a restart of Keryx."""
         reports = ToolReports()
         settings = ProgramSettings(command=self._command, folder=self._folder / "work")
         agent = AcpAgent(settings, errors=self._folder / "agent.log", reports=reports)
@@ -49,7 +49,7 @@ class Desk:
         return [json.loads(line) for line in text.splitlines()]
 
     def noted(self, what: str) -> list[str]:
-        """Everything of a kind that the program noted."""
+        """Return the entries of one kind in the program's log."""
         return [str(entry[what]) for entry in self.book if what in entry]
 
 
@@ -59,7 +59,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 async def transcript(store: Database) -> list[Message]:
-    """Every message of the newest conversation."""
+    """Return all messages of the newest conversation."""
 
     def look(tx: ReadTx) -> list[Message]:
         owner = people.find_owner(tx)
@@ -72,7 +72,7 @@ async def transcript(store: Database) -> list[Message]:
 
 
 def calls_of(messages: list[Message]) -> list[tuple[str, object, object, bool]]:
-    """Name, arguments, result and failure of each call."""
+    """Return name, arguments, result and error of each call."""
     results = {
         part.call_id: part
         for message in messages
@@ -136,7 +136,7 @@ async def test_a_permission_is_an_approval_and_the_waiting_program_continues(
 
 
 @pytest.mark.parametrize("options", [("load",), ()])
-async def test_a_permission_that_was_given_after_a_restart_holds(
+async def test_a_permission_given_after_a_restart_is_valid(
     store: Database, platform: FakePlatform, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     desk = Desk(tmp_path, *options)
@@ -152,11 +152,11 @@ async def test_a_permission_that_was_given_after_a_restart_holds(
     assert desk.noted("load") == ([opened] if options else [])
     assert len(desk.noted("new")) == (1 if options else 2)
     assert "You may. Go on with it now." in desk.noted("prompt")[1]
-    # The second time nobody is asked: it is the same wish.
+    # The second request is the same, so no person is asked.
     assert [call[0] for call in calls_of(await transcript(store))] == ["acp_permission", "acp_delete"]
 
 
-async def test_a_new_message_instead_of_an_answer_ends_the_waiting(
+async def test_a_new_message_instead_of_an_answer_ends_the_wait(
     store: Database, platform: FakePlatform, desk: Desk
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools) as gateway:
@@ -178,7 +178,7 @@ async def test_without_the_toolset_no_person_is_asked_and_nothing_is_allowed(
     assert desk.noted("chosen") == ["no"]
 
 
-async def test_a_stop_reaches_the_program_and_keeps_what_was_said(
+async def test_a_stop_reaches_the_program_and_keeps_the_text_so_far(
     store: Database, platform: FakePlatform, desk: Desk
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools):
@@ -194,7 +194,7 @@ async def test_a_stop_reaches_the_program_and_keeps_what_was_said(
     assert (messages[1].text, messages[1].finish_reason) == ("one two", "interrupted")
 
 
-async def test_a_program_that_dies_is_started_again_and_knows_what_was_said(
+async def test_a_program_that_dies_is_restarted_with_the_conversation(
     store: Database, platform: FakePlatform, desk: Desk, tmp_path: Path
 ) -> None:
     async with running(store, platform, desk.agent, tools=desk.tools):
@@ -204,7 +204,7 @@ async def test_a_program_that_dies_is_started_again_and_knows_what_was_said(
         await until(lambda: any("ended in the middle" in said for said in platform.said_to("1")))
         platform.say("What is it called?")
         await until(lambda: platform.said_to("1")[-1] == "heard: What is it called?")
-    # It was tried three times, and each program that was started was told all of it.
+    # The turn had three attempts, and each restarted program got the whole conversation.
     assert len(desk.noted("prompt")) == 5
     assert len(desk.noted("new")) == 4
     last = desk.noted("prompt")[-1]

@@ -1,4 +1,4 @@
-"""A model's stream through the real gateway on both databases: stopped anywhere, cut anywhere, and asked by name."""
+"""A model's stream through the real gateway on both databases: stopped or cut anywhere, and a model chosen by name."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from tests.flow.agents.test_model_turns import Errand, agent_on, texts_of, trans
 from tests.flow.running import PATIENCE_SECONDS, running, until
 
 SOON = 3 * SECOND
-"""A tenth of it, on a machine with nothing else to do; the promise is a second."""
+"""A generous limit for the promised second: an idle machine needs a tenth of it."""
 FIRST = TurnId(1)
 COUNT = " ".join(str(number) for number in range(400))
 
 
 async def wait_for(store: Database, holds: Callable[[ReadTx], object]) -> None:
-    """Wait until something holds in the store."""
+    """Wait until a condition holds in the store."""
     while True:
         since = store.change_no
         if await store.read(holds):
@@ -128,11 +128,11 @@ WAYS = {
     for number in range(len(list(pieces(reply))) + 1)
     for ends_early in (False, True)
 }
-"""How the first answer in a chat breaks off, by what is said there."""
+"""How the first answer in a chat is cut, by the text of its message."""
 
 
 class Breaking:
-    """Breaks off the first answer in every chat in its own way, and then answers."""
+    """Cuts the first answer in every chat in its own way, and answers the second request."""
 
     def __init__(self) -> None:
         self.broken: set[str] = set()
@@ -147,7 +147,7 @@ class Breaking:
 
 
 class Note(Errand):
-    """Notes how often it was called in each conversation."""
+    """Counts its calls in each conversation."""
 
     async def run(self, call: ToolCall) -> JsonValue:
         self._book[call.session_id] += 1
@@ -176,7 +176,7 @@ async def test_an_answer_cut_anywhere_ends_as_one_answer_and_one_call(
 
 
 async def transcripts(store: Database) -> list[list[Message]]:
-    """Every conversation of the owner."""
+    """Return all conversations of the owner."""
 
     def look(tx: ReadTx) -> list[list[Message]]:
         rows = list_sessions(tx, person_id=1, limit=100).rows

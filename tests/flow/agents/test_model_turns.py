@@ -30,17 +30,17 @@ from keryx.store.database import Database, ReadTx
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Toolbox, ToolCall
-from tests.flow.mortal import MortalStore, deaths_are_expected
+from tests.flow.crashing_store import CrashingStore, crashes_expected
 from tests.flow.running import let_in, running, until
 
 SOON_SECONDS = 3
-"""A tenth of it, on a machine with nothing else to do."""
-PLACES_MAX = 80
-"""More than the way of a turn has; a story that is never over is a fault."""
+"""A generous limit: an idle machine needs a tenth of it."""
+CRASH_POINTS_MAX = 80
+"""More crash points than a turn has; a story that never ends is a bug."""
 
 
 class Errand:
-    """A tool that notes each run in a book which outlives the gateway, and may die before and after."""
+    """A tool that logs each run outside the gateway, with a crash point before and after."""
 
     def __init__(
         self, name: str, effect: StepEffect, book: "Counter[str]", place: Callable[[], None] = lambda: None
@@ -80,7 +80,7 @@ def agent_on(server: ModelServer, choice: ModelChoice | None = None) -> ModelAge
 
 
 async def transcript(store: Database) -> list[Message]:
-    """Every message of the one conversation there is."""
+    """Return all messages of the only conversation."""
 
     def look(tx: ReadTx) -> list[Message]:
         owner = people.find_owner(tx)
@@ -139,7 +139,7 @@ async def test_a_stop_takes_effect_soon_and_keeps_the_text(store: Database, plat
     messages = await transcript(store)
     assert texts_of(messages) == [("user", "Count."), ("assistant", "one two")]
     assert messages[-1].finish_reason == "interrupted"
-    # Its provider says nothing of what it used, and bills it.
+    # The provider does not report the usage of this answer, but bills it.
     assert messages[-1].input_tokens > 300
     assert messages[-1].output_tokens == 2
 
@@ -270,7 +270,7 @@ async def test_invalid_arguments_are_answered_and_the_model_retries(
 
 
 def play(asked: Asked) -> Reply:
-    """Call both tools at once, then look again, then answer: as often as the conversation asks for it."""
+    """Call both tools at once, then look again, then answer, each as often as the conversation requires."""
     steps = sum("tool_calls" in message for message in asked.messages)
     both = [Call(name="book", call_id="call_1"), Call(name="look", call_id="call_2")]
     return [
@@ -282,54 +282,54 @@ def play(asked: Asked) -> Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How a story went."""
+    """The outcome of a story."""
 
-    died: bool
+    crashed: bool
     book: "Counter[str]"
     answers: list[str]
     was_unknown: bool
-    """Whether the model was told that nobody knows whether a call ran."""
+    """Whether the model was told that it is unknown whether a call ran."""
 
 
-async def tell(store: Database, *, dies_at: int) -> Told:
-    """Let a gateway answer one message and die on the way; then another one goes on."""
+async def tell(store: Database, *, crash_at: int) -> Told:
+    """Let a gateway answer one message and crash meanwhile; then let another one continue."""
     deduplicating = Capabilities(text_max=4_096, deduplicates=True)
-    platform = FakePlatform(name=f"p{dies_at}", capabilities=deduplicating)
+    platform = FakePlatform(name=f"p{crash_at}", capabilities=deduplicating)
     await let_in(store, platform, "ana")
     book: Counter[str] = Counter()
-    mortal = MortalStore(store)
+    crashing = CrashingStore(store)
 
     def is_answered() -> bool:
         return bool(platform.shown)
 
     async with ModelServer(play) as server:
-        await live(mortal, platform, agent_on(server), book, dies_at=dies_at, over=is_answered)
-        await store.write(lambda tx: release_dead_node(tx, holder="mortal"))
+        await live(crashing, platform, agent_on(server), book, crash_at=crash_at, over=is_answered)
+        await store.write(lambda tx: release_dead_node(tx, holder="crashing"))
         tools = [Errand("book", "once", book), Errand("look", "pure", book)]
         async with running(store, platform, agent_on(server), tools=tools):
             await until(is_answered)
         was_unknown = UNKNOWN_RESULT in str([asked.messages for asked in server.requests])
-    return Told(died=mortal.died.is_set(), book=book, answers=platform.said_to("1"), was_unknown=was_unknown)
+    return Told(crashed=crashing.crashed.is_set(), book=book, answers=platform.said_to("1"), was_unknown=was_unknown)
 
 
 async def live(
-    mortal: MortalStore,
+    crashing: CrashingStore,
     platform: FakePlatform,
     agent: ModelAgent,
     book: "Counter[str]",
     *,
-    dies_at: int,
+    crash_at: int,
     over: Callable[[], bool],
 ) -> None:
-    """Run a gateway until it dies or the story is over, and leave nothing of it behind, as the end of a process."""
+    """Run a gateway until it crashes or the story is over, and end all its tasks, as the end of a process does."""
     before = asyncio.all_tasks()
-    tools = [Errand("book", "once", book, mortal.place), Errand("look", "pure", book, mortal.place)]
-    runtime = Runtime(database=mortal, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="mortal")
+    tools = [Errand("book", "once", book, crashing.point), Errand("look", "pure", book, crashing.point)]
+    runtime = Runtime(database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing")
     await Gateway(runtime, agent, Toolbox(tools), [platform.adapter()]).start()
-    mortal.die_at(dies_at)
+    crashing.crash_at(crash_at)
     platform.say("Book it.")
-    await until(lambda: over() or mortal.died.is_set())
-    mortal.die_now()
+    await until(lambda: over() or crashing.crashed.is_set())
+    crashing.crash_now()
     while loops := {task for task in asyncio.all_tasks() - before if task.get_name().startswith("keryx-")}:
         for task in loops:
             task.cancel()
@@ -338,18 +338,18 @@ async def live(
 
 
 async def test_a_turn_with_two_tools_that_crashes_anywhere_repeats_nothing(store: Database) -> None:
-    unknown = dies_at = 0
-    has_died = True
-    with deaths_are_expected():
-        while has_died:
-            dies_at += 1
-            assert dies_at < PLACES_MAX, "the way of a turn has an end"
-            told = await tell(store, dies_at=dies_at)
-            has_died = told.died
-            assert told.book["book"] <= 1, f"once means once, also when it dies at {dies_at}"
-            assert told.answers == ["All done."], f"it died at {dies_at}"
-            assert has_died or told.book == {"book": 1, "look": 2}
+    unknown = crash_at = 0
+    has_crashed = True
+    with crashes_expected():
+        while has_crashed:
+            crash_at += 1
+            assert crash_at < CRASH_POINTS_MAX, "the number of crash points of a turn is limited"
+            told = await tell(store, crash_at=crash_at)
+            has_crashed = told.crashed
+            assert told.book["book"] <= 1, f"once means once, also when it crashes at {crash_at}"
+            assert told.answers == ["All done."], f"it crashed at {crash_at}"
+            assert has_crashed or told.book == {"book": 1, "look": 2}
             unknown += told.was_unknown
-    assert dies_at > 15, "there are more places than this to die at"
+    assert crash_at > 15, "a turn has more crash points than this"
     assert unknown >= 2, "it died between the start of `book` and its result"
     assert await store.read(check_invariants) == []

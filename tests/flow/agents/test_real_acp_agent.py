@@ -1,4 +1,4 @@
-"""Hermes Agent, a real ACP program, as the agent of a gateway: with our scripted model behind it.
+"""Hermes Agent, a real ACP program, as the agent of a gateway, with our scripted model as its provider.
 
 It is installed by itself, once, under ``build/``: 230 MB, which the ordinary run does not wait for.
 """
@@ -34,7 +34,7 @@ model:
 
 @pytest.fixture(scope="module")
 def hermes() -> Path:
-    """The program, installed where it is not; a failure to install it is a failure of the test."""
+    """Return the program, installed if necessary; a failed installation fails the test."""
     folder = ROOT / "build" / f"hermes-agent-{VERSION}"
     program = folder / "bin" / "hermes-acp"
     if not program.exists():
@@ -45,7 +45,7 @@ def hermes() -> Path:
 
 
 def play(asked: Asked) -> Reply:
-    """Want a folder deleted, and say so when it is; what Hermes asks for its own sake gets a word."""
+    """Ask to delete a folder, and report it; requests that Hermes makes for itself get one word."""
     messages: Any = asked.body["messages"]
     if not asked.body.get("tools"):
         return Reply(text="A title")

@@ -1,4 +1,4 @@
-"""Long conversations through the real gateway on both databases: they keep answering, and every original is found."""
+"""Long conversations through the real gateway on both databases: turns keep working, and search finds every message."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,14 +32,14 @@ from keryx.store.database import Database, ReadTx, Tx
 from keryx.testing.model_server import Asked, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import Toolbox
-from tests.flow.mortal import MortalStore, deaths_are_expected
+from tests.flow.crashing_store import CrashingStore, crashes_expected
 from tests.flow.running import Actor, let_in, running, until
 
 MESSAGES = 5_000
 WINDOW = 32_000
 LONG = "lorem ipsum dolor sit amet " * 400
 """About 2,700 tokens."""
-PLACES_MAX = 40
+CRASH_POINTS_MAX = 40
 
 
 def agent_on(server: ModelServer, *, window: int = WINDOW) -> ModelAgent:
@@ -61,7 +61,7 @@ def play(asked: Asked) -> Reply:
 
 
 def line(seq: int) -> MessageLine:
-    """Every tenth exchange calls a tool; every message says the word ``unison`` and one of its own."""
+    """Return a message with ``unison`` and a word of its own; every tenth exchange calls a tool."""
     words = f"unison own{seq} " + "some more words of an old talk " * 7
     parts: tuple[Part, ...] = (TextPart(text=words),)
     place = seq % 20
@@ -74,7 +74,7 @@ def line(seq: int) -> MessageLine:
 
 
 async def bring(store: Database, platform: FakePlatform, messages: int) -> str:
-    """Let the owner have had a long conversation; return its id."""
+    """Store a long conversation of the owner; return its id."""
     session = SessionLine(
         id="20200101_000000_0000abcd",
         source=platform.source("ana", chat="1"),
@@ -124,7 +124,7 @@ def _page(word: str, after: str | None) -> Callable[[ReadTx], SearchResult]:
     return lambda tx: search(tx, word, person_id=1, limit=100, after=after, neighbours=0)
 
 
-async def test_a_conversation_of_5000_messages_keeps_answering_and_everything_is_found(
+async def test_a_conversation_of_5000_messages_keeps_answering_and_search_finds_every_message(
     store: Database, platform: FakePlatform
 ) -> None:
     session_id = await bring(store, platform, MESSAGES)
@@ -156,7 +156,7 @@ async def test_a_conversation_of_5000_messages_keeps_answering_and_everything_is
     assert await store.read(check_invariants) == []
 
 
-async def test_a_window_that_is_smaller_than_thought_is_found_out(
+async def test_a_context_window_that_is_smaller_than_configured_is_detected(
     store: Database, platform: FakePlatform
 ) -> None:
     session_id = await bring(store, platform, 400)
@@ -170,7 +170,7 @@ async def test_a_window_that_is_smaller_than_thought_is_found_out(
     assert await covers_of(store, session_id)
 
 
-async def test_a_person_has_a_conversation_summarised_looks_before_and_takes_it_back(
+async def test_a_person_previews_a_summary_makes_it_and_undoes_it(
     store: Database, platform: FakePlatform
 ) -> None:
     session_id = await bring(store, platform, 100)
@@ -199,7 +199,7 @@ async def test_a_person_has_a_conversation_summarised_looks_before_and_takes_it_
     assert len(transcript) == 102, "a summary is no part of the transcript, and neither is what is told of it"
 
 
-async def test_what_a_person_pinned_is_still_asked_about_after_a_summary(
+async def test_a_pinned_message_is_still_in_the_context_after_a_summary(
     store: Database, platform: FakePlatform
 ) -> None:
     session_id = await bring(store, platform, 100)
@@ -214,7 +214,7 @@ async def test_what_a_person_pinned_is_still_asked_about_after_a_summary(
         await resume(platform, session_id)
         assert "Message 43 is pinned" in await told("/pin 43")
         assert "Pinned messages between them stay too." in await told("/compress preview")
-        # With 43, the result of a call, the call 42 is kept.
+        # Pinning 43, the result of a call, also keeps the call 42.
         assert (await told("/compress")).startswith("90 messages are now a summary")
         await ask(platform, "What do you know?")
         asked = str(server.requests[-1].messages)
@@ -227,9 +227,7 @@ async def test_what_a_person_pinned_is_still_asked_about_after_a_summary(
     assert await store.read(check_invariants) == []
 
 
-async def test_an_agent_that_does_not_summarise_is_said_to_be_one(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_an_agent_that_does_not_summarise_is_reported(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
         platform.say("Hello.")
         await until(lambda: bool(platform.said_to("1")))
@@ -243,26 +241,26 @@ async def test_an_agent_that_does_not_summarise_is_said_to_be_one(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How a story went."""
+    """The outcome of a story."""
 
-    died: bool
+    crashed: bool
     answers: int
     covers: list[Cover]
 
 
-async def tell(store: Database, *, dies_at: int) -> Told:
-    """Let a gateway summarise and answer and die on the way; then another one goes on."""
-    platform = FakePlatform(name=f"p{dies_at}", capabilities=Capabilities(text_max=4_096, deduplicates=True))
+async def tell(store: Database, *, crash_at: int) -> Told:
+    """Let a gateway summarise, answer and crash meanwhile; then let another one continue."""
+    platform = FakePlatform(name=f"p{crash_at}", capabilities=Capabilities(text_max=4_096, deduplicates=True))
     await let_in(store, platform, "ana")
     session_id = await bring(store, platform, 40)
-    mortal = MortalStore(store)
+    crashing = CrashingStore(store)
 
     def answers() -> int:
         return platform.said_to("1").count("Yes.")
 
     def answer(asked: Asked) -> Reply:
         if is_summary(asked):
-            mortal.die_at(dies_at)  # what comes before is the way of every turn
+            crashing.crash_at(crash_at)  # earlier crash points are those of every turn
         return play(asked)
 
     async with ModelServer(answer) as server:
@@ -270,13 +268,13 @@ async def tell(store: Database, *, dies_at: int) -> Told:
             await resume(platform, session_id)
         before = asyncio.all_tasks()
         runtime = Runtime(
-            database=mortal, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="mortal"
+            database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing"
         )
         agent = agent_on(server, window=2_000)
         await Gateway(runtime, agent, Toolbox([]), [platform.adapter()]).start()
         platform.say("And now?")
-        await until(lambda: bool(answers()) or mortal.died.is_set())
-        mortal.die_now()
+        await until(lambda: bool(answers()) or crashing.crashed.is_set())
+        crashing.crash_now()
         while loops := {
             each for each in asyncio.all_tasks() - before if each.get_name().startswith("keryx-")
         }:
@@ -284,23 +282,25 @@ async def tell(store: Database, *, dies_at: int) -> Told:
                 task.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
         await agent.close()
-        await store.write(lambda tx: release_dead_node(tx, holder="mortal"))
+        await store.write(lambda tx: release_dead_node(tx, holder="crashing"))
         async with running(store, platform, agent_on(server, window=2_000)):
             await until(lambda: bool(answers()))
-    return Told(died=mortal.died.is_set(), answers=answers(), covers=await covers_of(store, session_id))
+    return Told(
+        crashed=crashing.crashed.is_set(), answers=answers(), covers=await covers_of(store, session_id)
+    )
 
 
-async def test_a_turn_that_dies_while_it_makes_room_is_answered_once_with_a_whole_summary(
+async def test_a_crash_during_a_summary_leads_to_one_answer_and_one_whole_summary(
     store: Database,
 ) -> None:
-    dies_at, has_died = 0, True
-    with deaths_are_expected():
-        while has_died:
-            dies_at += 1
-            assert dies_at < PLACES_MAX, "the way of a turn has an end"
-            told = await tell(store, dies_at=dies_at)
-            has_died = told.died
-            assert told.answers == 1, f"it died at {dies_at}"
+    crash_at, has_crashed = 0, True
+    with crashes_expected():
+        while has_crashed:
+            crash_at += 1
+            assert crash_at < CRASH_POINTS_MAX, "the number of crash points of a turn is limited"
+            told = await tell(store, crash_at=crash_at)
+            has_crashed = told.crashed
+            assert told.answers == 1, f"it crashed at {crash_at}"
             assert [cover.summary for cover in told.covers] == ["They spoke of many things."]
-    assert dies_at > 4, "there are more places than this to die at"
+    assert crash_at > 4, "a turn has more crash points than this"
     assert await store.read(check_invariants) == []

@@ -1,4 +1,4 @@
-"""Memory through the running gateway: what is kept, recalled and told, and that it never crosses."""
+"""Memory through the running gateway: notes are stored and recalled, and never cross persons or audiences."""
 
 import re
 
@@ -21,7 +21,7 @@ async def call(brief: Brief, stage: Stage, name: str, arguments: JsonValue) -> s
 
 
 async def note_and_look(brief: Brief, stage: Stage) -> Answer:
-    """Keep what is said, or tell every canary in what the agent was told and in what it recalls."""
+    """Store the message as a note, or answer with every canary in the brief and in the recalled notes."""
     text = last_text(brief)
     if brief.messages[-1].role == "tool":  # type: ignore[union-attr]
         return said(str(brief.messages[-1].parts[0].output))  # type: ignore[union-attr]
@@ -31,9 +31,7 @@ async def note_and_look(brief: Brief, stage: Stage) -> Answer:
     return said(" ".join(sorted({*CANARY.findall(f"{brief.context} {found}")})) or "nothing")
 
 
-async def test_what_is_remembered_never_crosses_persons_or_audiences(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_memory_never_crosses_persons_or_audiences(store: Database, platform: FakePlatform) -> None:
     chats = {"ana": ("dm", "ana"), "ben": ("dm", "ben"), "family": ("group", "ana")}
 
     async def talk(chat: str, text: str, *, answers: int) -> str:
@@ -55,7 +53,7 @@ async def test_what_is_remembered_never_crosses_persons_or_audiences(
 
 
 async def keep_tools(brief: Brief, stage: Stage) -> Answer:
-    """Call what is said, as ``tool {json}``, in a turn in which nobody is asked."""
+    """Run the call in the message, ``tool {json}``, in a turn in which no person can be asked."""
     tool, _, arguments = last_text(brief).partition(" ")
     note, _, number = arguments.partition(" instead of ")
     given: dict[str, JsonValue] = {"query": note} if tool == "recall" else {"note": note}
@@ -64,7 +62,7 @@ async def keep_tools(brief: Brief, stage: Stage) -> Answer:
     return said(await call(brief, stage, tool, given))
 
 
-async def test_a_note_is_kept_once_corrected_and_found_by_its_words(
+async def test_a_note_is_stored_once_corrected_and_found_by_its_words(
     store: Database, platform: FakePlatform
 ) -> None:
     tools = [tool for tool in keryx_tools(store) if tool.offer.toolset == "memory"]

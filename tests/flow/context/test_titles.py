@@ -1,4 +1,4 @@
-"""A conversation gets its name from the model that answers in it, over real HTTP, and nobody waits for it."""
+"""A conversation gets its title from the model that answers in it, over real HTTP, without a delay for anyone."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ TITLES = Settings(titles=True)
 
 @dataclass
 class Script:
-    """Answers questions with a word, and requests for a title as it is told."""
+    """Answers questions with a word, and title requests as planned."""
 
     titles: list[Reply | Refusal]
     asked: list[Asked] = field(default_factory=list)
@@ -73,7 +73,7 @@ async def test_the_model_names_the_conversation_after_the_first_exchange(
     assert await store.read(check_invariants) == []
 
 
-async def test_the_next_message_is_answered_while_a_title_hangs_and_the_title_comes_later(
+async def test_a_title_request_that_hangs_does_not_delay_the_next_answer(
     store: Database, platform: FakePlatform
 ) -> None:
     script = Script([Reply(text="never ends", hang_after=1), Reply(text="A trip to Rome")])
@@ -89,7 +89,7 @@ async def test_the_next_message_is_answered_while_a_title_hangs_and_the_title_co
     assert len(script.asked) == 2
 
 
-async def test_leaving_does_not_wait_for_a_title_and_the_next_gateway_asks_again(
+async def test_a_stopping_gateway_does_not_wait_for_a_title_and_the_next_one_asks_again(
     store: Database, platform: FakePlatform
 ) -> None:
     script = Script([Reply(text="never ends", hang_after=1), Reply(text="A trip to Rome")])
@@ -105,7 +105,7 @@ async def test_leaving_does_not_wait_for_a_title_and_the_next_gateway_asks_again
     assert platform.said_to("1") == ["Yes."]
 
 
-async def test_a_title_that_is_refused_leaves_the_first_words_and_says_nothing(
+async def test_a_refused_title_request_keeps_the_first_words_as_title_without_a_notice(
     store: Database, platform: FakePlatform
 ) -> None:
     script = Script([Refusal(status=400)])
@@ -130,7 +130,7 @@ async def test_the_guide_makes_no_title(store: Database, platform: FakePlatform)
     assert (session.title_by, asked) == ("text", None)
 
 
-async def test_where_titles_are_switched_off_none_is_asked(store: Database, platform: FakePlatform) -> None:
+async def test_no_title_is_requested_where_titles_are_off(store: Database, platform: FakePlatform) -> None:
     script = Script([])
     async with ModelServer(script) as server, running(store, platform, agent_on(server)):
         platform.say("hello")

@@ -1,4 +1,4 @@
-"""Messages on their way through a running gateway: in, answered, out, each once."""
+"""Messages through a running gateway: each is stored, answered and delivered once."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, let_in, running, said, until
 
 
-async def test_a_message_is_answered_where_it_was_said(store: Database, platform: FakePlatform) -> None:
+async def test_a_message_is_answered_in_its_chat(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
         platform.say("hello", chat="1")
         platform.say("hi", chat="2", user="ben")
@@ -26,7 +26,7 @@ async def test_a_message_is_answered_where_it_was_said(store: Database, platform
     assert sorted(platform.acknowledged) == ["update-1", "update-2"]
 
 
-async def test_what_comes_again_is_answered_once(store: Database, platform: FakePlatform) -> None:
+async def test_a_redelivered_message_is_answered_once(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
         first = platform.say("hello")
         await until(lambda: len(platform.shown) == 1)
@@ -37,14 +37,14 @@ async def test_what_comes_again_is_answered_once(store: Database, platform: Fake
 
 
 async def ask(platform: FakePlatform, text: str, *, chat: str) -> str:
-    """Say something in a chat and return what it is answered."""
+    """Send a message in a chat and return the answer."""
     before = len(platform.said_to(chat))
     platform.say(text, chat=chat)
     await until(lambda: len(platform.said_to(chat)) > before)
     return platform.said_to(chat)[-1]
 
 
-async def test_resume_brings_back_the_last_conversation_of_this_chat_and_not_of_another(
+async def test_resume_opens_the_last_conversation_of_this_chat(
     store: Database, platform: FakePlatform
 ) -> None:
     async with running(store, platform, Actor()):
@@ -54,7 +54,7 @@ async def test_resume_brings_back_the_last_conversation_of_this_chat_and_not_of_
         )
         await ask(platform, "there", chat="2")
         assert await ask(platform, "/resume", chat="1") == "Going on with 'here'."
-        # What was taken up from elsewhere is of this chat, too; one that saw nothing yet takes up the last of all.
+        # A conversation resumed from another chat belongs to this chat too. A new chat resumes the last of all.
         await ask(platform, "/resume there", chat="1")
         await ask(platform, "/new", chat="2")
         await ask(platform, "elsewhere", chat="2")
@@ -63,7 +63,7 @@ async def test_resume_brings_back_the_last_conversation_of_this_chat_and_not_of_
         assert await ask(platform, "/resume", chat="3") == "Going on with 'elsewhere'."
 
 
-async def test_with_one_conversation_on_every_platform_resume_brings_back_the_last_of_all(
+async def test_with_one_conversation_for_all_platforms_resume_opens_the_last_of_all(
     store: Database, platform: FakePlatform
 ) -> None:
     async with running(store, platform, Actor(), settings=Settings(scope=ScopeSettings(dm="person"))):
@@ -74,7 +74,7 @@ async def test_with_one_conversation_on_every_platform_resume_brings_back_the_la
         assert await ask(platform, "/resume", chat="1") == "Going on with 'newer'."
 
 
-async def test_what_cannot_be_read_holds_nothing_up(store: Database, platform: FakePlatform) -> None:
+async def test_a_malformed_update_delays_no_other_update(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
         platform.garble("{")
         platform.say("hello")
@@ -82,7 +82,7 @@ async def test_what_cannot_be_read_holds_nothing_up(store: Database, platform: F
     assert len(platform.acknowledged) == 2
 
 
-async def test_a_running_turn_stops_when_it_is_asked_to(store: Database, platform: FakePlatform) -> None:
+async def test_a_stop_ends_a_running_turn(store: Database, platform: FakePlatform) -> None:
     speaking = asyncio.Event()
 
     async def talk_on(brief: Brief, stage: Stage) -> Answer:
@@ -101,7 +101,7 @@ async def test_a_running_turn_stops_when_it_is_asked_to(store: Database, platfor
     assert "never" not in "".join(platform.said_to("1"))
 
 
-async def test_an_answer_is_watched_growing_in_one_message(store: Database) -> None:
+async def test_previews_and_answer_are_one_message(store: Database) -> None:
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10))
     await let_in(store, platform, "ana")
 
@@ -118,7 +118,7 @@ async def test_an_answer_is_watched_growing_in_one_message(store: Database) -> N
     assert len(shown.texts) > 2
 
 
-async def test_where_messages_are_known_again_a_preview_without_a_receipt_becomes_the_answer(
+async def test_on_a_deduplicating_platform_a_preview_without_a_receipt_becomes_the_answer(
     store: Database,
 ) -> None:
     can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10, deduplicates=True)
@@ -140,7 +140,7 @@ async def test_where_messages_are_known_again_a_preview_without_a_receipt_become
     assert shown.text == "word after word, and the end"
 
 
-async def test_a_receipt_that_was_lost_marks_the_second_message(
+async def test_after_a_lost_receipt_the_second_message_is_marked(
     store: Database, platform: FakePlatform
 ) -> None:
     troubles: list[Trouble | None] = ["lose the receipt", None]
@@ -151,7 +151,7 @@ async def test_a_receipt_that_was_lost_marks_the_second_message(
     assert platform.said_to("1") == ["You said: hello", "You said: hello\n(possibly repeated)"]
 
 
-async def test_long_answers_go_on_from_the_piece_that_failed(store: Database) -> None:
+async def test_a_long_answer_continues_with_the_piece_that_failed(store: Database) -> None:
     platform = FakePlatform(capabilities=Capabilities(text_max=40))
     await let_in(store, platform, "ana")
     refused: list[str] = []
@@ -173,7 +173,7 @@ async def test_long_answers_go_on_from_the_piece_that_failed(store: Database) ->
     assert platform.said_to("1") == [f"This is paragraph {number} of it." for number in range(3)]
 
 
-async def test_the_guide_says_what_it_is_and_answers_with_tools(
+async def test_the_guide_introduces_itself_and_answers_with_tools(
     store: Database, platform: FakePlatform
 ) -> None:
     async with running(store, platform, Guide(), tools=list(keryx_tools(store))):
@@ -188,9 +188,7 @@ async def test_the_guide_says_what_it_is_and_answers_with_tools(
         assert "hello there" in platform.shown[2].text
 
 
-async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_a_turn_waits_for_an_approval_and_continues(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Guide(), tools=list(keryx_tools(store))) as gateway:
         platform.say("remember that I like tea")
         await until(lambda: len(platform.shown) == 1)
@@ -204,7 +202,7 @@ async def test_a_question_waits_for_its_answer_and_the_turn_goes_on(
     assert "I like tea" in platform.shown[3].text
 
 
-async def test_calls_are_carried_out_and_steering_joins_at_the_next_step(
+async def test_calls_run_and_a_steering_message_joins_at_the_next_step(
     store: Database, platform: FakePlatform
 ) -> None:
     at_work, go_on = asyncio.Event(), asyncio.Event()
@@ -231,7 +229,7 @@ async def test_calls_are_carried_out_and_steering_joins_at_the_next_step(
     assert platform.said_to("1") == ["fake"]
 
 
-async def test_the_agent_is_told_stand_ins_for_the_ids_of_users_where_the_owner_wants_it(
+async def test_the_agent_gets_hashed_user_ids_if_the_owner_wants_it(
     store: Database, platform: FakePlatform
 ) -> None:
     actor = Actor()

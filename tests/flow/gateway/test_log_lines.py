@@ -1,4 +1,4 @@
-"""What is logged: whom it concerns, and never what was said or by whom."""
+"""Log lines have the ids of what they are about, and never the text of a message or a name."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ from tests.flow.turns.test_turn_ends import Errand
 WORD = "canary"
 
 
-class Quoting(FakeAdapter):
-    """Breaks its promises once, in the words it was given."""
+class QuotingAdapter(FakeAdapter):
+    """Fails once, with its input in the error."""
 
     broken = False
     typed = asyncio.Event()
@@ -45,10 +45,10 @@ class Quoting(FakeAdapter):
 
 
 async def quote(brief: Brief, stage: Stage) -> Answer:
-    """Fail in every way with what was said."""
+    """Fail in every way, with the text of the message in the error."""
     text = last_text(brief)
     if text.startswith("wait"):
-        await until(Quoting.typed.is_set)
+        await until(QuotingAdapter.typed.is_set)
     if text.startswith("raise"):
         raise ValueError(text) from KeyError(text)
     if text.startswith("fail"):
@@ -74,16 +74,16 @@ def spoken(text: str, *, ref: str, user: str = "ana") -> Inbound:
     return Inbound(source=source, ref=ref, parts=(TextPart(text=f"{text} {WORD}"),))
 
 
-async def test_nothing_that_was_said_and_nobody_s_name_is_logged(
+async def test_no_text_of_a_message_and_no_name_is_logged(
     store: Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keryx.gateway.turns.loop.INTERNAL_ERROR_RETRY", 1)
-    Quoting.typed.clear()
+    QuotingAdapter.typed.clear()
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, shows_typing=True))
     await let_in(store, platform, "ana")
     caplog.set_level(logging.DEBUG, logger="keryx")
     errand = Errand("fetch", "once", fails_with=ZeroDivisionError(f"{WORD} error"))
-    async with gateway_of(store, [Quoting(platform)], Actor(quote), tools=[errand]):
+    async with gateway_of(store, [QuotingAdapter(platform)], Actor(quote), tools=[errand]):
         for number, text in enumerate(("wait", "raise", "fail", "call", "/search", "/title")):
             platform.deliver(spoken(text, ref=f"update-{number}"))
             await until(lambda number=number: len(platform.shown) == number + 1)  # type: ignore[misc]
@@ -97,7 +97,7 @@ async def test_nothing_that_was_said_and_nobody_s_name_is_logged(
         assert WORD not in "\n".join([*shown, repr(vars(record))]).lower()
 
 
-async def test_every_line_about_a_turn_or_a_delivery_bears_its_ids(
+async def test_every_line_about_a_turn_or_a_delivery_has_its_ids(
     store: Database, platform: FakePlatform, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="keryx")
@@ -105,7 +105,7 @@ async def test_every_line_about_a_turn_or_a_delivery_bears_its_ids(
 
     async def act(brief: Brief, stage: Stage) -> Answer:
         seen.append(brief)
-        # Whoever logs while a turn is worked on, by whatever logger, is understood.
+        # Lines of every logger get the ids of the turn during which they are written.
         logging.getLogger("keryx.somebody").info("thinking")
         assert (
             formatter_of("text")
@@ -129,7 +129,7 @@ def _fields(record: dict[str, object]) -> dict[str, object]:
     return {name: record[name] for name in FIELDS if name in record}
 
 
-def test_a_line_is_written_with_its_ids_and_the_place_of_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_line_contains_its_ids_and_the_place_of_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     log = log_of("test")
     caplog.set_level(logging.INFO, logger="keryx")
     with log_ids(session="s", turn=3, delivery=None):
@@ -152,7 +152,7 @@ def test_a_line_is_written_with_its_ids_and_the_place_of_a_failure(caplog: pytes
 
 
 def fail(word: str, *, hide_cause: bool = False) -> None:
-    """Fail because of another failure, both with a word of somebody's."""
+    """Fail because of another failure, both with ``word`` in their messages."""
     try:
         raise KeyError(word)
     except KeyError as error:
@@ -162,14 +162,14 @@ def fail(word: str, *, hide_cause: bool = False) -> None:
 
 
 def fail_again(word: str) -> None:
-    """Fail while a failure is answered."""
+    """Fail while another failure is handled."""
     try:
         fail(word, hide_cause=True)
     except ValueError:
         raise OSError(word)  # noqa: B904 - this is what is shown
 
 
-def test_failures_are_told_with_what_caused_them_and_without_their_words(
+def test_failures_are_logged_with_their_causes_and_without_messages(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(ValueError, match=WORD) as caught:
@@ -184,7 +184,7 @@ def test_failures_are_told_with_what_caused_them_and_without_their_words(
         assert WORD not in shown
 
 
-def test_a_cause_that_was_hidden_stays_so_and_one_that_was_answered_is_told() -> None:
+def test_a_suppressed_cause_is_left_out_and_a_context_is_logged() -> None:
     with pytest.raises(OSError, match=WORD) as caught:
         fail_again(WORD)
     trace = trace_of(caught.value)

@@ -1,4 +1,4 @@
-"""What a gateway did, as numbers: exact after a known flow."""
+"""Metrics of a gateway: exact after a known flow."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from keryx.testing.platform import FakePlatform, Trouble
 from tests.flow.running import Actor, last_text, running, said, until
 
 
-async def test_the_numbers_are_exact_after_a_known_flow(
+async def test_metrics_are_exact_after_a_known_flow(
     store: Database, platform: FakePlatform, caplog: pytest.LogCaptureFixture
 ) -> None:
     lingering = asyncio.Event()
@@ -73,7 +73,7 @@ async def test_the_numbers_are_exact_after_a_known_flow(
     assert f"drained: {summary(numbers)}" in caplog.messages
 
 
-def test_numbers_are_told_as_prometheus_reads_them() -> None:
+def test_metrics_are_rendered_for_prometheus() -> None:
     numbers = Metrics()
     assert summary(numbers) == "nothing happened"
     numbers.updates["accepted"] += 1

@@ -1,4 +1,4 @@
-"""A process that was killed is known to be dead by its lock, and what it held is free at once."""
+"""The lock of a killed process proves its death, so its leases are free at once."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def hold_in_another_process(folder: Path) -> "subprocess.Popen[str]":
 
 
 async def hold_account(store: Database) -> None:
-    """Let ``other`` work on the store and hold an account."""
+    """Let the node ``other`` hold an account."""
     await store.write(
         lambda tx: enter_node(tx, holder="other", kind="gateway", host="here", pid=1, version="0")
     )
@@ -54,7 +54,9 @@ async def hold_account(store: Database) -> None:
     assert taken is not None
 
 
-async def test_what_a_killed_process_held_is_free_at_the_next_start(store: Database, tmp_path: Path) -> None:
+async def test_the_leases_of_a_killed_process_are_free_at_the_next_start(
+    store: Database, tmp_path: Path
+) -> None:
     with hold_in_another_process(tmp_path / FOLDER) as other:
         await hold_account(store)
         async with node_lock(store, tmp_path, "me"):
@@ -72,7 +74,7 @@ async def test_what_a_killed_process_held_is_free_at_the_next_start(store: Datab
     assert list((tmp_path / FOLDER).iterdir()) == []
 
 
-async def test_what_one_held_that_dies_meanwhile_is_freed_when_it_is_looked_for(
+async def test_the_leases_of_a_process_that_dies_later_are_released_on_request(
     store: Database, tmp_path: Path
 ) -> None:
     with hold_in_another_process(tmp_path / FOLDER) as other:
@@ -86,8 +88,10 @@ async def test_what_one_held_that_dies_meanwhile_is_freed_when_it_is_looked_for(
             assert (await store.read(show_nodes)).accounts == ()
 
 
-async def test_a_gateway_looks_for_the_dead_while_it_runs(store: Database, platform: FakePlatform) -> None:
-    """What the dead one was answering is answered long before its lease runs out."""
+async def test_a_running_gateway_releases_the_leases_of_dead_processes(
+    store: Database, platform: FakePlatform
+) -> None:
+    """The dead process's turn continues long before its lease expires."""
     inbound = Inbound(source=platform.source("ana"), ref="1", parts=(TextPart(text="hello"),))
     await store.write(
         lambda tx: accept_message(tx, inbound, settings=Settings(), ids=Ids(), commands=COMMANDS)
@@ -102,7 +106,7 @@ async def test_a_gateway_looks_for_the_dead_while_it_runs(store: Database, platf
         await until(lambda: bool(actor.briefs))
 
 
-def test_a_lock_without_a_name_yet_says_nothing(tmp_path: Path) -> None:
+def test_a_lock_file_without_its_final_name_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "other.new").touch()
     with take_dead_lock(tmp_path / "other.new") as dead:
         assert dead is None

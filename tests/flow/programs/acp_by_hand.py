@@ -1,4 +1,4 @@
-"""An ACP agent in plain Python that does what the last line of a prompt says, and notes in a book what it heard.
+"""An ACP agent in plain Python that follows the last line of a prompt, and logs everything it receives.
 
 ``python acp_by_hand.py BOOK [load]``: with ``load`` it takes up earlier conversations.
 """
@@ -38,7 +38,7 @@ def say(session: str, text: str, kind: str = "agent_message_chunk") -> None:
 
 
 def ask_permission(session: str) -> str:
-    """Return the option that was chosen, or how the question ended."""
+    """Return the chosen option, or the outcome of the question."""
     answers[session] = Queue()
     options = [
         {"optionId": "always", "name": "Always", "kind": "allow_always"},
@@ -99,7 +99,7 @@ def die(session: str) -> str:
 
 
 def answer(session: str, text: str) -> str:
-    """Do what is said, and return how it ended."""
+    """Follow the prompt, and return the stop reason."""
     wish = text.strip().splitlines()[-1]
     if wish == "may you" or "You may. Go on with it now." in text:
         return may_i(session)

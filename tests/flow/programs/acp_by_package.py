@@ -1,4 +1,4 @@
-"""An ACP agent made with the protocol's own package: it repeats what it hears."""
+"""An ACP agent made with the protocol's own package: it repeats its prompt."""
 
 import asyncio
 from typing import Any, cast
@@ -8,7 +8,7 @@ from acp import schema
 
 
 class Echo:
-    """Repeats what it hears."""
+    """Repeats its prompt."""
 
     _connection: Any = None
 

@@ -1,4 +1,4 @@
-"""An MCP server in plain Python over stdio that has faults; each start is noted: ``python mcp_by_hand.py BOOK``."""
+"""An MCP server with faults, in plain Python over stdio; it logs each start: ``python mcp_by_hand.py LOG``."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def send(**message: Any) -> None:
 
 
 def note(what: str) -> int:
-    """Note it, and return how often it is noted."""
+    """Log an entry, and return how often it is in the log."""
     with BOOK.open("a", encoding="utf-8") as book:
         book.write(what + "\n")
     return BOOK.read_text(encoding="utf-8").split().count(what)
@@ -41,7 +41,7 @@ def text(what: str, **more: Any) -> dict[str, Any]:
 
 
 def call(tool: str, given: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a tool gives; None where it never does."""
+    """Return the result of a tool; None for a tool that never returns."""
     times = note(tool)
     if tool == "crash_once" or (tool == "crash" and times < given.get("times", 2)):
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Which tools an agent is given, by who speaks and where; and that it shows that it is writing."""
+"""The tools of an agent by person and platform; and the typing indicator."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ MEMBER = STATE | MEMORY | {"ask_user", "send_message", "schedule", "preview_sche
 async def tools_told(
     store: Database, platform: FakePlatform, *users: str, settings: Settings | None = None
 ) -> list[set[str]]:
-    """Let people speak, one after the other, and return the tools the agent is told of."""
+    """Let people write one after the other, and return the tools that the agent gets."""
     agent = Actor()
     tools = [*keryx_tools(store), Errand("fetch", "once")]
     async with running(store, platform, agent, tools=tools, settings=settings):
@@ -100,8 +100,8 @@ async def test_an_approved_call_does_not_run_if_its_tool_is_no_longer_offered(
     assert asked.keys == []
 
 
-class Shy(FakeAdapter):
-    """Fails to show that somebody writes."""
+class NoTypingAdapter(FakeAdapter):
+    """Fails to show the typing indicator."""
 
     async def show_typing(self, to: Address) -> None:
         await super().show_typing(to)
@@ -109,7 +109,7 @@ class Shy(FakeAdapter):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_while_a_turn_runs_its_chat_shows_that_an_answer_is_written(
+async def test_a_chat_shows_the_typing_indicator_while_its_turn_runs(
     store: Database, monkeypatch: pytest.MonkeyPatch, *, fails: bool
 ) -> None:
     monkeypatch.setattr("keryx.gateway.typing_indicator.TYPING_EVERY", SECOND // 10)
@@ -122,7 +122,7 @@ async def test_while_a_turn_runs_its_chat_shows_that_an_answer_is_written(
         await may_end.wait()
         return said("done")
 
-    adapter = Shy(platform) if fails else platform.adapter()
+    adapter = NoTypingAdapter(platform) if fails else platform.adapter()
     async with gateway_of(store, [adapter], Actor(think)) as gateway:
         platform.say("hello", chat="7")
         await until(lambda: len(platform.typing) >= 3)
@@ -131,8 +131,8 @@ async def test_while_a_turn_runs_its_chat_shows_that_an_answer_is_written(
     assert {address.chat_id for address in platform.typing} == {"7"}
 
 
-async def test_typing_is_shown_about_every_four_seconds(store: Database) -> None:
-    """A turn that lasts two looks is shown once."""
+async def test_the_typing_indicator_is_shown_about_every_four_seconds(store: Database) -> None:
+    """A turn that lasts two polls is shown once."""
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, shows_typing=True))
     await let_in(store, platform, "ana")
 

@@ -1,4 +1,4 @@
-"""Tasks given away, through the real gateway: one child for a call, stopped with its parent, told to nobody else."""
+"""Delegated tasks through the real gateway: one child per call, stopped with its parent, answering only its parent."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ from keryx.testing.platform import FakePlatform
 from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
 from tests.flow.agents.test_model_turns import Errand, agent_on
-from tests.flow.mortal import MortalStore, deaths_are_expected
+from tests.flow.crashing_store import CrashingStore, crashes_expected
 from tests.flow.running import Actor, last_text, let_in, running, said, until
 
 GIVEN = "Another agent gave you this task."
@@ -44,13 +44,13 @@ def is_child(brief: Brief) -> bool:
 
 
 def last_text_said(brief: Brief) -> str:
-    """What was last said by somebody, not by a tool."""
+    """Return the text of the last message that is not a tool result."""
     said_last = [message for message in brief.messages if getattr(message, "role", "") == "user"]
     return said_last[-1].text  # type: ignore[union-attr]
 
 
 async def delegated(stage: Stage, *tasks: dict[str, JsonValue]) -> list[str]:
-    """Give tasks away at once and return what came of each."""
+    """Delegate tasks at once and return their results."""
     calls = tuple(
         ToolCallPart(call_id=f"call-{number}", name="delegate", arguments=task)
         for number, task in enumerate(tasks)
@@ -60,7 +60,7 @@ async def delegated(stage: Stage, *tasks: dict[str, JsonValue]) -> list[str]:
 
 
 def family(child: Act, *tasks: dict[str, JsonValue]) -> Actor:
-    """An agent that gives the tasks away and tells what came of them; ``child`` works on each."""
+    """Return an agent that delegates the tasks and answers with their results; ``child`` works on each."""
 
     async def act(brief: Brief, stage: Stage) -> Answer:
         if is_child(brief):
@@ -74,7 +74,7 @@ def family(child: Act, *tasks: dict[str, JsonValue]) -> Actor:
 async def narrow(
     store: Database, platform: FakePlatform, agent: Agent, tools: Sequence[Tool] = ()
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway in which one turn may run at a time."""
+    """Run a gateway that runs one turn at a time."""
     runtime = Runtime(database=store, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="narrow")
     toolbox = Toolbox([*keryx_tools(store), *tools])
     gateway = Gateway(runtime, agent, toolbox, [platform.adapter()], turns_max=1)
@@ -86,7 +86,7 @@ async def narrow(
 
 
 async def children(store: Database, *, person_id: int = 1) -> list[SessionId]:
-    """The sessions that were given a task: in no list but that of what is put away."""
+    """Return the sessions of tasks: only the list of archived sessions contains them."""
 
     def look(tx: ReadTx) -> list[SessionId]:
         listed = {row.id for row in list_sessions(tx, person_id=person_id).rows}
@@ -98,7 +98,7 @@ async def children(store: Database, *, person_id: int = 1) -> list[SessionId]:
     return await store.read(look)
 
 
-async def test_a_task_runs_in_its_parent_s_place_and_its_answer_goes_nowhere_but_back(
+async def test_a_task_runs_in_its_parent_s_place_and_answers_only_its_parent(
     store: Database, platform: FakePlatform
 ) -> None:
     async def work(brief: Brief, stage: Stage) -> Answer:
@@ -126,7 +126,7 @@ async def test_a_task_runs_in_its_parent_s_place_and_its_answer_goes_nowhere_but
     assert await store.read(check_invariants) == []
 
 
-async def test_what_asks_or_tells_people_is_not_given_along_and_depth_has_an_end(
+async def test_a_child_gets_no_tool_that_asks_or_messages_people_and_depth_is_limited(
     store: Database, platform: FakePlatform
 ) -> None:
     async def deeper(brief: Brief, stage: Stage) -> Answer:
@@ -144,7 +144,7 @@ async def test_what_asks_or_tells_people_is_not_given_along_and_depth_has_an_end
     assert given[2] == given[1] - {"delegate"}
 
 
-async def test_a_stop_reaches_what_was_given_away(store: Database, platform: FakePlatform) -> None:
+async def test_a_stop_reaches_delegated_tasks(store: Database, platform: FakePlatform) -> None:
     at_work, left = asyncio.Event(), asyncio.Event()
 
     async def hang(brief: Brief, stage: Stage) -> Answer:
@@ -169,7 +169,7 @@ async def test_a_stop_reaches_what_was_given_away(store: Database, platform: Fak
     assert await store.read(check_invariants) == []
 
 
-async def test_a_task_that_fails_and_one_too_many_are_told_to_who_gave_them(
+async def test_failed_and_refused_tasks_are_reported_to_the_parent(
     store: Database, platform: FakePlatform
 ) -> None:
     async def fail(brief: Brief, stage: Stage) -> Answer:
@@ -205,11 +205,11 @@ async def test_a_task_that_fails_and_one_too_many_are_told_to_who_gave_them(
     assert told[8] == (
         "Nothing was delegated. A turn may give away 8 tasks; do the rest here, or in the next turn."
     )
-    # Only the tasks that could be given away have sessions.
+    # Only delegated tasks have sessions.
     assert len(await children(store)) == 5
 
 
-async def test_a_terminal_runs_what_its_own_conversation_gave_away(
+async def test_a_terminal_runs_the_tasks_of_its_own_conversation(
     store: Database, platform: FakePlatform
 ) -> None:
     async def work(brief: Brief, stage: Stage) -> Answer:
@@ -243,7 +243,7 @@ async def test_a_terminal_runs_what_its_own_conversation_gave_away(
 
 
 def play(asked: Asked) -> Reply:
-    """Delegate once, then tell; the child runs an errand, then answers."""
+    """Delegate once, then answer; the child calls a tool, then answers."""
     text = str(asked.messages)
     if GIVEN in text:
         has_run = any(message["role"] == "tool" for message in asked.messages)
@@ -254,26 +254,26 @@ def play(asked: Asked) -> Reply:
     return Reply(calls=[Call(name="delegate", arguments={"task": "Count.", "tools": ["count"]})])
 
 
-async def tell(store: Database, platform: FakePlatform, *, dies_at: int | None) -> bool:
-    """Let a gateway die, at a place or while the child is at work; another goes on. Say whether it died."""
+async def tell(store: Database, platform: FakePlatform, *, crash_at: int | None) -> bool:
+    """Let a gateway crash, at a point or while the child works; let another continue. Return whether it crashed."""
     book: Counter[str] = Counter()
-    mortal = MortalStore(store)
+    crashing = CrashingStore(store)
     before = asyncio.all_tasks()
     async with ModelServer(play) as server:
         agent = agent_on(server)
         errand = Errand("count", "idempotent", book)
-        if dies_at is None:
+        if crash_at is None:
             errand.may_end.clear()
         runtime = Runtime(
-            database=mortal, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="mortal"
+            database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing"
         )
-        tools = Toolbox([*keryx_tools(mortal), errand])
+        tools = Toolbox([*keryx_tools(crashing), errand])
         await Gateway(runtime, agent, tools, [platform.adapter()], turns_max=1).start()
-        if dies_at is not None:
-            mortal.die_at(dies_at)
+        if crash_at is not None:
+            crashing.crash_at(crash_at)
         platform.say("Count.")
-        await until(lambda: errand.at_work.is_set() if dies_at is None else _is_over(platform, mortal))
-        mortal.die_now()
+        await until(lambda: errand.at_work.is_set() if crash_at is None else _is_over(platform, crashing))
+        crashing.crash_now()
         while loops := {
             each for each in asyncio.all_tasks() - before if each.get_name().startswith("keryx-")
         }:
@@ -281,39 +281,39 @@ async def tell(store: Database, platform: FakePlatform, *, dies_at: int | None) 
                 task.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
         await agent.close()
-        await store.write(lambda tx: release_dead_node(tx, holder="mortal"))
+        await store.write(lambda tx: release_dead_node(tx, holder="crashing"))
         again = [*keryx_tools(store), Errand("count", "idempotent", book)]
         async with running(store, platform, agent_on(server), tools=again):
             await until(lambda: bool(platform.shown))
-    assert platform.said_to("1") == ["It is forty-two."], f"it died at {dies_at}"
-    return mortal.died.is_set() or dies_at is None
+    assert platform.said_to("1") == ["It is forty-two."], f"it crashed at {crash_at}"
+    return crashing.crashed.is_set() or crash_at is None
 
 
-def _is_over(platform: FakePlatform, mortal: MortalStore) -> bool:
-    return bool(platform.shown) or mortal.died.is_set()
+def _is_over(platform: FakePlatform, crashing: CrashingStore) -> bool:
+    return bool(platform.shown) or crashing.crashed.is_set()
 
 
-async def test_after_a_crash_the_call_waits_for_the_child_it_has(
+async def test_after_a_crash_the_call_waits_for_its_existing_child(
     store: Database, platform: FakePlatform
 ) -> None:
-    with deaths_are_expected():
-        assert await tell(store, platform, dies_at=None)
+    with crashes_expected():
+        assert await tell(store, platform, crash_at=None)
     assert len(await children(store)) == 1
     assert await store.read(check_invariants) == []
 
 
 @pytest.mark.slow
-async def test_wherever_a_gateway_dies_there_is_one_child_and_one_answer(store: Database) -> None:
-    has_died, place = True, 0
-    with deaths_are_expected():
-        while has_died:
+async def test_a_crash_anywhere_leads_to_one_child_and_one_answer(store: Database) -> None:
+    has_crashed, place = True, 0
+    with crashes_expected():
+        while has_crashed:
             place += 1
-            assert place < 30 * ATTEMPTS_MAX, "the way of a turn has an end"
-            # One that shows a message once that was sent twice: this is about turns, not about receipts.
+            assert place < 30 * ATTEMPTS_MAX, "the number of crash points of a turn is limited"
+            # A deduplicating platform, because this test is about turns and not about receipts.
             deduplicating = Capabilities(text_max=4_096, deduplicates=True)
             platform = FakePlatform(name=f"p{place}", capabilities=deduplicating)
             await let_in(store, platform, "ana")
-            has_died = await tell(store, platform, dies_at=place)
+            has_crashed = await tell(store, platform, crash_at=place)
             assert len(await children(store)) == place
     assert place > 20
     assert await store.read(check_invariants) == []

@@ -1,4 +1,4 @@
-"""Memory is flushed before a conversation starts over: by the running gateway, silently, and in nobody's way."""
+"""The running gateway flushes memory before a reset: silently, and without delaying messages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -72,7 +72,7 @@ def play(database: Database, clock: FakeClock) -> Play:
 
 
 def flushing(work: Callable[[Brief, Stage], Awaitable[Answer]]) -> Actor:
-    """An agent that repeats what it hears, and flushes as it is told."""
+    """Return an agent that repeats messages, and flushes with ``work``."""
 
     async def act(brief: Brief, stage: Stage) -> Answer:
         if brief.purpose == "flush":
@@ -97,7 +97,7 @@ async def linger(brief: Brief, stage: Stage) -> Answer:
     return said("never")
 
 
-async def test_the_agent_notes_what_is_worth_keeping_before_the_reset_and_nobody_sees_it(
+async def test_the_agent_saves_notes_silently_before_the_reset(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     agent = flushing(remember_tea)
@@ -138,7 +138,7 @@ async def test_a_message_does_not_wait_for_a_flush_that_hangs(
     await play.check()
 
 
-async def test_a_message_after_the_expiry_goes_on_in_a_new_session_while_a_flush_hangs(
+async def test_a_message_after_the_expiry_opens_a_new_session_while_a_flush_hangs(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     agent = flushing(linger)
@@ -155,7 +155,7 @@ async def test_a_message_after_the_expiry_goes_on_in_a_new_session_while_a_flush
     await play.check()
 
 
-async def test_a_flush_that_fails_is_recorded_and_the_reset_comes_all_the_same(
+async def test_a_failed_flush_is_recorded_and_the_reset_still_happens(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     async def fail(brief: Brief, stage: Stage) -> Answer:
@@ -177,7 +177,7 @@ async def test_a_flush_that_fails_is_recorded_and_the_reset_comes_all_the_same(
     assert row == ("failed", "the provider is away")
 
 
-async def test_of_two_gateways_one_flushes(
+async def test_only_one_of_two_gateways_flushes(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     first, second = flushing(remember_tea), flushing(remember_tea)
@@ -195,7 +195,7 @@ async def test_of_two_gateways_one_flushes(
     assert await play.rows("SELECT COUNT(*) FROM inbox WHERE purpose = 'flush'") == [(1,)]
 
 
-async def test_the_guide_flushes_without_a_word(
+async def test_the_guide_flushes_silently(
     database: Database, clock: FakeClock, platform: FakePlatform, play: Play
 ) -> None:
     async with fast_gateway(database, clock, platform, Guide()) as gateway:
@@ -208,7 +208,7 @@ async def test_the_guide_flushes_without_a_word(
     assert tuple(row) == (1, 2)
 
 
-async def test_looking_for_what_expires_writes_nothing_where_nothing_does(
+async def test_a_look_for_expiring_sessions_writes_nothing_if_none_expires(
     database: Database, clock: FakeClock
 ) -> None:
     runtime = Runtime(database=database, settings=HOURLY, ids=Ids(), clock=clock, holder="node")

@@ -1,4 +1,4 @@
-"""How turns end when they do not simply finish: failing, stopping, rolling back, handed on, taken over."""
+"""Turns that end without an answer: failed, stopped, rolled back, handed back, or taken over."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tests.flow.running import Actor, last_text, running, said, until
 
 
 class Errand:
-    """A tool that notes when it runs, and does as it is told."""
+    """A tool that logs its runs, and returns or fails as planned."""
 
     def __init__(self, name: str, effect: StepEffect, *, fails_with: Exception | None = None) -> None:
         self._fails_with = fails_with
@@ -44,7 +44,7 @@ class Errand:
 
 
 def calling(*names: str, arguments: "Mapping[str, JsonValue] | str | None" = None) -> Actor:
-    """An agent that makes these calls at once and then tells what came of them."""
+    """Return an agent that makes these calls at once and answers with their results."""
 
     async def act(brief: Brief, stage: Stage) -> Answer:
         told = [
@@ -70,7 +70,7 @@ def calling(*names: str, arguments: "Mapping[str, JsonValue] | str | None" = Non
     return Actor(act)
 
 
-async def test_a_failure_is_told_in_the_chat(store: Database, platform: FakePlatform) -> None:
+async def test_a_failure_gets_a_notice_in_the_chat(store: Database, platform: FakePlatform) -> None:
     async def fail(brief: Brief, stage: Stage) -> Answer:
         raise AgentFailed("the key is wrong")
 
@@ -80,7 +80,7 @@ async def test_a_failure_is_told_in_the_chat(store: Database, platform: FakePlat
     assert platform.said_to("1") == ["I could not answer: the key is wrong\n/retry tries again."]
 
 
-async def test_a_failure_that_may_pass_is_tried_again_and_told_after_three_times(
+async def test_a_temporary_failure_is_retried_and_reported_after_three_attempts(
     store: Database, platform: FakePlatform
 ) -> None:
     async def fail(brief: Brief, stage: Stage) -> Answer:
@@ -94,7 +94,7 @@ async def test_a_failure_that_may_pass_is_tried_again_and_told_after_three_times
     assert platform.said_to("1") == ["I could not answer: the provider is overloaded\n/retry tries again."]
 
 
-async def test_a_fault_of_an_agent_is_tried_again(
+async def test_a_turn_is_retried_after_a_bug_in_the_agent(
     store: Database, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keryx.gateway.turns.loop.INTERNAL_ERROR_RETRY", 1)
@@ -111,9 +111,7 @@ async def test_a_fault_of_an_agent_is_tried_again(
     assert platform.said_to("1") == ["better now"]
 
 
-async def test_calls_have_one_result_each_whatever_becomes_of_them(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_each_call_has_one_result_whatever_happens(store: Database, platform: FakePlatform) -> None:
     tools = [
         Errand("fetch", "once"),
         Errand("look", "pure"),
@@ -132,7 +130,7 @@ async def test_calls_have_one_result_each_whatever_becomes_of_them(
     assert [len(tool.keys) for tool in tools] == [1, 1, 1, 1]
 
 
-async def test_arguments_that_are_no_object_are_told_to_the_agent(
+async def test_arguments_that_are_no_object_are_an_error_for_the_agent(
     store: Database, platform: FakePlatform
 ) -> None:
     errand = Errand("fetch", "once")
@@ -143,7 +141,7 @@ async def test_arguments_that_are_no_object_are_told_to_the_agent(
     assert errand.keys == []
 
 
-async def test_what_a_person_refuses_is_not_done(store: Database, platform: FakePlatform) -> None:
+async def test_a_denied_call_does_not_run(store: Database, platform: FakePlatform) -> None:
     errand = Errand("send", "ask")
     async with running(store, platform, calling("send"), tools=[errand]) as gateway:
         platform.say("go")
@@ -155,7 +153,7 @@ async def test_what_a_person_refuses_is_not_done(store: Database, platform: Fake
     assert errand.keys == []
 
 
-async def test_an_interruption_stops_the_turn_and_is_answered(
+async def test_a_message_that_interrupts_stops_the_turn_and_is_answered(
     store: Database, platform: FakePlatform
 ) -> None:
     at_work = asyncio.Event()
@@ -204,7 +202,7 @@ async def test_a_stop_between_steps_ends_the_turn(store: Database, platform: Fak
     assert errand.keys != []
 
 
-async def test_a_gateway_that_ends_hands_its_turns_to_the_next(
+async def test_a_stopping_gateway_hands_its_turns_to_the_next(
     store: Database, platform: FakePlatform
 ) -> None:
     at_work = asyncio.Event()
@@ -222,7 +220,7 @@ async def test_a_gateway_that_ends_hands_its_turns_to_the_next(
     assert platform.said_to("1") == ["You said: hello"]
 
 
-async def test_what_may_have_run_once_is_not_run_again_by_the_next_gateway(
+async def test_the_next_gateway_does_not_repeat_a_once_call_that_started(
     store: Database, platform: FakePlatform
 ) -> None:
     once, pure = Errand("fetch", "once"), Errand("look", "pure")
@@ -240,7 +238,7 @@ async def test_what_may_have_run_once_is_not_run_again_by_the_next_gateway(
     assert "unknown whether this ran" in platform.said_to("1")[0]
 
 
-async def test_a_stop_is_heard_while_the_gateway_ends(store: Database, platform: FakePlatform) -> None:
+async def test_a_stop_works_while_the_gateway_drains(store: Database, platform: FakePlatform) -> None:
     at_work = asyncio.Event()
 
     async def linger(brief: Brief, stage: Stage) -> Answer:
@@ -257,7 +255,7 @@ async def test_a_stop_is_heard_while_the_gateway_ends(store: Database, platform:
         await asyncio.wait_for(ending, 10)
 
 
-async def test_what_a_turn_says_while_the_gateway_ends_is_sent_before_it_leaves(
+async def test_an_answer_during_the_drain_is_sent_before_the_gateway_ends(
     store: Database, platform: FakePlatform
 ) -> None:
     at_work, may_end = asyncio.Event(), asyncio.Event()

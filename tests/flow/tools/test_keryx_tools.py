@@ -1,4 +1,4 @@
-"""The tools that act on Keryx, through the gateway and alone: asking, sending, reading, scheduling, watching."""
+"""The tools for Keryx itself, through the gateway and alone: asking, sending, reading, scheduling, watching."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,7 +60,7 @@ def asks(**arguments: JsonValue) -> "ModelServer":
 # ------------------------------------------------------------------------------------------ ask_user
 
 
-async def test_a_question_outlives_the_gateway_and_the_next_message_answers_it(
+async def test_a_question_survives_a_restart_and_the_next_message_answers_it(
     store: Database, platform: FakePlatform
 ) -> None:
     question = "Which tea?\n1. green\n2. black\nAnswer with a number or in your own words, or /deny."
@@ -163,7 +163,7 @@ async def test_a_text_to_others_is_shown_whole_and_waits_for_the_owner(
 
 
 class Desk:
-    """Everything that was said, and the tools to look at it with."""
+    """Some conversations, and the tools to read them."""
 
     def __init__(self, database: Database, clock: FakeClock, output_dir: Path) -> None:
         self.play = Play(database=database, clock=clock)
@@ -173,7 +173,7 @@ class Desk:
         self.use = ToolCall(arguments={}, session_id="", person_id=0, audience_id=None, key="k", source=dm())
 
     async def open(self) -> "Desk":
-        """Let Ana, a member who speaks in a group as well, say something in both."""
+        """Let Ana, a member, write in private and in a group."""
         ana = await self.play.meet("ana")
         session_id = await self.play.exchange("the hotel in Rome", "It is booked.")
         self.use = replace(self.use, session_id=session_id, person_id=ana.id)
@@ -190,7 +190,7 @@ class Desk:
         return str(refusal.value)
 
     async def in_group(self) -> None:
-        """Go on where others read along."""
+        """Continue in the group, where others read."""
         session_id = await self.play.exchange("a table for six", "Done.", source=group())
         audience_id = (await self.play.session(session_id)).audience_id
         self.use = replace(self.use, session_id=session_id, audience_id=audience_id, source=group())
@@ -201,7 +201,7 @@ async def desk(database: Database, clock: FakeClock, tmp_path: Path) -> Desk:
     return await Desk(database, clock, tmp_path / "output").open()
 
 
-async def test_a_conversation_is_read_by_id_title_and_number_a_window_at_a_time(desk: Desk) -> None:
+async def test_a_conversation_is_read_by_id_title_or_number_page_by_page(desk: Desk) -> None:
     session_id = desk.use.session_id
     whole = await desk.ask("read_session", session=session_id)
     assert whole.startswith(f"the hotel in Rome ({session_id})\n[1] ")
@@ -240,7 +240,7 @@ async def test_a_search_does_not_find_the_question_that_it_answers(
         await until(lambda: len(platform.said_to("1")) == 3)
     found = platform.said_to("1")[-1].splitlines()
     assert "I saw a zebra" in found[0]
-    # What was asked before is a find; what is asked now, and what the conversation is called after it, is none.
+    # An earlier question is a hit. The current question, and the title made from it, are none.
     assert sum(line.endswith("user: find zebra") for line in found) == 1
 
 
@@ -299,7 +299,7 @@ async def test_a_conversation_in_the_bin_is_not_read(desk: Desk) -> None:
     assert (await desk.refused("read_session", session=session_id)).startswith("There is no conversation ")
 
 
-async def test_a_schedule_is_made_changed_paused_and_ended_with_a_preview(desk: Desk) -> None:
+async def test_a_schedule_is_created_changed_paused_and_deleted_with_a_preview(desk: Desk) -> None:
     preview = await desk.ask("preview_schedule", rule="0 9 * * MON")
     assert len(preview.splitlines()) == 5
     assert all(line.startswith("Mon ") and "09:00 CE" in line for line in preview.splitlines())

@@ -1,4 +1,4 @@
-"""Sending under trouble: limits, refusals, dead addresses, lost receipts, adapters that break, two gateways."""
+"""Deliveries with faults: rate limits, rejections, dead addresses, lost receipts, broken adapters, two gateways."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -30,7 +30,9 @@ from tests.flow.running import Actor, gateway_of, let_in, running, said, until
 T = TypeVar("T")
 
 
-async def test_what_is_refused_for_good_is_not_tried_again(store: Database, platform: FakePlatform) -> None:
+async def test_a_permanently_rejected_delivery_is_not_retried(
+    store: Database, platform: FakePlatform
+) -> None:
     tried: list[Outgoing] = []
 
     def refuse(outgoing: Outgoing) -> Trouble | None:
@@ -47,7 +49,7 @@ async def test_what_is_refused_for_good_is_not_tried_again(store: Database, plat
 
 
 class Answerless:
-    """A store that takes the first claim of a delivery, and does not say so."""
+    """A store that commits the first claim of a delivery, and reports a failure."""
 
     is_lost = False
 
@@ -65,7 +67,7 @@ class Answerless:
         return outcome
 
 
-async def test_what_is_claimed_without_an_answer_from_the_store_is_sent_all_the_same(
+async def test_a_delivery_whose_claim_was_committed_without_an_answer_is_sent(
     store: Database, platform: FakePlatform
 ) -> None:
     answerless = Answerless(store)
@@ -77,7 +79,7 @@ async def test_what_is_claimed_without_an_answer_from_the_store_is_sent_all_the_
     assert answerless.is_lost
 
 
-async def test_a_dead_address_lives_again_when_somebody_speaks_there(
+async def test_a_message_from_a_dead_address_makes_it_alive_again(
     store: Database, platform: FakePlatform
 ) -> None:
     tried: list[Outgoing] = []
@@ -95,7 +97,7 @@ async def test_a_dead_address_lives_again_when_somebody_speaks_there(
     assert len(tried) == 2
 
 
-async def test_a_limit_of_the_platform_is_obeyed(store: Database, platform: FakePlatform) -> None:
+async def test_the_platform_s_rate_limit_is_obeyed(store: Database, platform: FakePlatform) -> None:
     troubles: list[Trouble | None] = ["limit", None]
     platform.limit = SECOND
     platform.before_send = lambda _: troubles.pop(0) if troubles else None
@@ -108,7 +110,7 @@ async def test_a_limit_of_the_platform_is_obeyed(store: Database, platform: Fake
 
 @dataclass
 class Counter:
-    """A platform's end of the line: what it does with each message in turn, and when each came."""
+    """A platform's faults for each message in turn, and the times when the messages came."""
 
     troubles: list[Trouble | None]
     came: list[float] = field(default_factory=list)
@@ -123,7 +125,7 @@ class Counter:
 
 
 async def growing_platform(store: Database, counter: Counter) -> FakePlatform:
-    """A platform on which answers are watched growing, ten times a second."""
+    """Return a platform that shows previews, ten times a second."""
     can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10)
     platform = FakePlatform(capabilities=can, limit=3 * SECOND // 2, before_send=counter.take)
     await let_in(store, platform, "ana")
@@ -131,7 +133,7 @@ async def growing_platform(store: Database, counter: Counter) -> FakePlatform:
 
 
 def speaking_until(enough: Callable[[], bool]) -> Actor:
-    """An agent that says more and more."""
+    """Return an agent that streams until ``enough``."""
 
     async def speak(brief: Brief, stage: Stage) -> Answer:
         while not enough():
@@ -142,7 +144,7 @@ def speaking_until(enough: Callable[[], bool]) -> Actor:
     return Actor(speak)
 
 
-async def test_an_answer_that_grows_waits_as_long_as_the_platform_says(store: Database) -> None:
+async def test_previews_wait_until_the_rate_limit_ends(store: Database) -> None:
     counter = Counter(["limit", None, "limit"])
     platform = await growing_platform(store, counter)
     async with running(store, platform, speaking_until(lambda: len(counter.came) >= 4)):
@@ -152,7 +154,7 @@ async def test_an_answer_that_grows_waits_as_long_as_the_platform_says(store: Da
     assert counter.pauses[2] >= 1.5, "a change was limited"
 
 
-async def test_an_answer_waits_out_the_limit_that_its_preview_met(store: Database) -> None:
+async def test_an_answer_waits_until_the_rate_limit_of_its_preview_ends(store: Database) -> None:
     counter = Counter([None, "limit"])
     platform = await growing_platform(store, counter)
     async with running(store, platform, speaking_until(lambda: len(counter.came) >= 2)):
@@ -162,7 +164,7 @@ async def test_an_answer_waits_out_the_limit_that_its_preview_met(store: Databas
     assert counter.pauses[1] >= 1.5
 
 
-async def test_a_preview_that_is_refused_is_tried_again_after_growing_pauses(store: Database) -> None:
+async def test_a_rejected_preview_is_retried_after_growing_pauses(store: Database) -> None:
     counter = Counter(["reject"])
     platform = await growing_platform(store, counter)
     async with running(store, platform, speaking_until(lambda: len(counter.came) >= 2)):
@@ -171,7 +173,7 @@ async def test_a_preview_that_is_refused_is_tried_again_after_growing_pauses(sto
     assert counter.pauses[0] >= 2
 
 
-async def test_a_change_without_a_receipt_is_made_again_unmarked(store: Database) -> None:
+async def test_an_edit_without_a_receipt_is_repeated_without_a_mark(store: Database) -> None:
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10))
     await let_in(store, platform, "ana")
     lost: list[str] = []
@@ -197,7 +199,7 @@ async def test_a_change_without_a_receipt_is_made_again_unmarked(store: Database
 
 
 class BreakingAdapter(FakeAdapter):
-    """Breaks its promises: it raises where it must not."""
+    """Breaks the contract: it raises where it must not."""
 
     broken = 0
 
@@ -215,7 +217,9 @@ class BreakingAdapter(FakeAdapter):
         raise ConnectionResetError
 
 
-async def test_an_adapter_that_breaks_may_have_sent_it(store: Database, platform: FakePlatform) -> None:
+async def test_a_message_of_an_adapter_that_raises_is_marked_as_possibly_repeated(
+    store: Database, platform: FakePlatform
+) -> None:
     adapter = BreakingAdapter(platform)
     async with gateway_of(store, [adapter], Actor()):
         platform.say("hello")
@@ -243,14 +247,14 @@ async def test_a_platform_s_menu_is_filled_from_the_table_of_commands(store: Dat
 
 
 class UnreachableAdapter(FakeAdapter):
-    """Cannot be connected a few times."""
+    """Fails to connect a few times."""
 
     refusals = 4
 
     async def connect(self) -> None:
         if self.refusals:
             self.refusals -= 1
-            raise NotConnected("nobody is at home")
+            raise NotConnected("the platform is down")
 
 
 async def test_an_account_is_connected_again_after_growing_pauses_with_one_log_line_each(
@@ -274,18 +278,18 @@ async def test_an_account_is_connected_again_after_growing_pauses_with_one_log_l
     gateway = Gateway(runtime, Actor(), Toolbox([]), [UnreachableAdapter(platform)])
     await gateway.start()
     [account] = gateway.accounts
-    assert account.trouble == "nobody is at home"
+    assert account.trouble == "the platform is down"
     platform.say("hello")
     await until(lambda: platform.said_to("1") == ["You said: hello"])
     await until(lambda: account.trouble is None)
     await gateway.stop(seconds=1)
     await database.close()
     assert pauses[:4] == [1.0, 2.0, 4.0, 8.0]
-    told = [record for record in caplog.records if "nobody is at home" in record.getMessage()]
+    told = [record for record in caplog.records if "the platform is down" in record.getMessage()]
     assert [hasattr(record, "error") for record in told] == [False] * 4
 
 
-async def test_the_second_gateway_takes_the_account_when_the_first_lets_go(
+async def test_the_second_gateway_takes_the_account_when_the_first_releases_it(
     store: Database, platform: FakePlatform
 ) -> None:
     async with running(store, platform, Actor(), holder="node-1"):

@@ -1,4 +1,4 @@
-"""A model works with files and commands through the real gateway: asked about, stopped, and with long results."""
+"""A model uses files and commands through the real gateway: approvals, stops and long results."""
 
 import os
 import re
@@ -32,7 +32,7 @@ EVERYTHING = Settings(
     )
 )
 SOON_SECONDS = 10.0
-"""A second is promised; the machine may be busy."""
+"""A generous limit for the promised second."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def tools_in(root: Path, store: Database) -> Sequence[Tool]:
 
 
 async def results(store: Database) -> list[tuple[str, str, bool]]:
-    """Every result in the transcript: of which tool, what it says, and whether it is an error."""
+    """Return the results in the transcript: tool, text, and whether it is an error."""
     return [
         (part.name, str(part.output), part.is_error)
         for message in await transcript(store)
@@ -61,7 +61,7 @@ async def results(store: Database) -> list[tuple[str, str, bool]]:
     ]
 
 
-async def test_a_file_is_read_at_once_and_a_command_is_run_when_it_is_allowed(
+async def test_a_file_is_read_at_once_and_a_command_runs_after_approval(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     script = [
@@ -120,7 +120,7 @@ def tools_of(asked: Asked) -> set[str]:
     return set(re.findall(r"'name': '(\w+)'", str(asked.body.get("tools", []))))
 
 
-async def test_a_stop_ends_what_a_command_started(
+async def test_a_stop_ends_the_processes_of_a_command(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
     command = "sleep 600 & echo $$ $! > pids; wait"
@@ -171,10 +171,10 @@ async def test_an_invalid_call_is_answered_without_asking_a_person(
     assert told.startswith("'quiet' is for what runs in the background")
 
 
-async def test_a_long_result_is_shown_at_both_ends_and_read_on(
+async def test_a_long_result_shows_its_beginning_and_end_and_can_be_read_in_full(
     store: Database, platform: FakePlatform, root: Path
 ) -> None:
-    """The model finds in what it is shown how to read the rest, and the transcript holds no more than that."""
+    """The shown part says how to read the rest, and the transcript contains only the shown part."""
 
     def play(asked: Asked) -> Reply:
         told = [str(message["content"]) for message in asked.messages if message["role"] == "tool"]

@@ -1,4 +1,4 @@
-"""What the loops do when something is in their way: the store, a lease, an adapter, an answer that does not come."""
+"""The loops when the store, a lease, an adapter or a tool fails, or when no answer comes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -55,7 +55,7 @@ async def play(database: Database, clock: FakeClock) -> Play:
     return play
 
 
-async def test_what_must_be_recorded_waits_for_the_store(runtime: Runtime) -> None:
+async def test_a_write_with_retry_waits_for_the_store(runtime: Runtime) -> None:
     tries = 0
 
     def work(tx: Tx) -> int:
@@ -68,7 +68,7 @@ async def test_what_must_be_recorded_waits_for_the_store(runtime: Runtime) -> No
     assert await runtime.write_with_retry(work, what="this") == 3
 
 
-async def test_a_loop_outlives_what_happens_in_it(runtime: Runtime) -> None:
+async def test_a_repeated_loop_survives_its_failures(runtime: Runtime) -> None:
     calls = 0
     enough = asyncio.Event()
 
@@ -88,7 +88,7 @@ async def test_a_loop_outlives_what_happens_in_it(runtime: Runtime) -> None:
     assert calls >= 3
 
 
-async def test_questions_that_nobody_answers_let_their_turns_go_on(runtime: Runtime, play: Play) -> None:
+async def test_turns_continue_when_their_questions_expire(runtime: Runtime, play: Play) -> None:
     await play.accept("go")
     turn = await play.begin()
     await play.do(lambda tx: record_calls(tx, turn.held, message=call_message(("c", "ask")), ids=play.ids))
@@ -99,7 +99,7 @@ async def test_questions_that_nobody_answers_let_their_turns_go_on(runtime: Runt
     assert (await play.begin()).turn_id == turn.turn_id
 
 
-async def test_commands_that_wait_are_answered_whatever_they_are(
+async def test_every_waiting_command_is_answered(
     runtime: Runtime, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(12):
@@ -123,7 +123,7 @@ async def test_commands_that_wait_are_answered_whatever_they_are(
     assert (await play.said())[-1][1].startswith("The command failed")
 
 
-async def test_what_is_accepted_before_or_not_for_us_is_told_apart(
+async def test_duplicates_and_refused_messages_are_distinguished(
     runtime: Runtime, database: Database
 ) -> None:
     platform = FakePlatform()
@@ -161,7 +161,7 @@ async def test_a_turn_that_was_taken_over_is_dropped(runtime: Runtime, play: Pla
     assert await play.said() == []
 
 
-async def test_a_turn_whose_lease_cannot_be_renewed_ends_by_itself(
+async def test_a_turn_whose_lease_cannot_be_renewed_cancels_itself(
     runtime: Runtime, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object, **__: object) -> None:
@@ -175,7 +175,7 @@ async def test_a_turn_whose_lease_cannot_be_renewed_ends_by_itself(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_store_that_is_away_holds_up_the_beginning_of_turns(
+async def test_turns_begin_when_the_store_is_available_again(
     runtime: Runtime, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = 0
@@ -194,24 +194,24 @@ async def test_a_store_that_is_away_holds_up_the_beginning_of_turns(
     await asyncio.gather(running, return_exceptions=True)
 
 
-class Stumbling(FakeAdapter):
+class FailingOnce(FakeAdapter):
     """Fails the first time it receives."""
 
-    stumbled = False
+    has_failed = False
 
     async def receive(self) -> AsyncGenerator[Update, None]:
-        if not self.stumbled:
-            self.stumbled = True
+        if not self.has_failed:
+            self.has_failed = True
             raise ConnectionResetError
         async for update in super().receive():
             yield update
 
 
-async def test_an_account_that_fails_is_tried_again(store: Database, platform: FakePlatform) -> None:
+async def test_an_account_that_fails_is_connected_again(store: Database, platform: FakePlatform) -> None:
     runtime = Runtime(
         database=store, settings=Settings(), ids=Ids(), clock=FakeClock(), holder="node", sleep=sleep_briefly
     )
-    gateway = Gateway(runtime, Actor(), Toolbox(), [Stumbling(platform)])
+    gateway = Gateway(runtime, Actor(), Toolbox(), [FailingOnce(platform)])
     await gateway.start()
     waiting = asyncio.create_task(gateway.wait())
     platform.say("hello")
@@ -220,9 +220,7 @@ async def test_an_account_that_fails_is_tried_again(store: Database, platform: F
     await asyncio.wait_for(waiting, 10)
 
 
-async def test_what_does_not_work_is_told_to_the_owner_where_nobody_else_reads_it(
-    runtime: Runtime, play: Play
-) -> None:
+async def test_only_the_owner_reads_in_private_what_does_not_work(runtime: Runtime, play: Play) -> None:
     broken = replace(runtime, troubles=lambda: ["The MCP server 'x' does not work: no key"])
     owner = await play.meet("olga", role="owner")
     for number, source in enumerate((dm("olga"), group("olga"), dm("ana"))):
@@ -239,9 +237,7 @@ async def test_what_does_not_work_is_told_to_the_owner_where_nobody_else_reads_i
     assert "no key" not in str(await tool.run(replace(use, audience_id=1)))
 
 
-async def test_tools_tell_in_private_and_keep_silent_before_others(
-    store: Database, platform: FakePlatform
-) -> None:
+async def test_tools_show_private_facts_only_in_private(store: Database, platform: FakePlatform) -> None:
     tools = Toolbox(keryx_tools(store))
     assert [offer.name for offer in tools.offers()] == sorted(offer.name for offer in tools.offers())
 
