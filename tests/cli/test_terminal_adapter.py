@@ -26,7 +26,7 @@ class Screen:
     async def say(self, text: str) -> None:
         raise NotImplementedError
 
-    async def garble(self) -> None:
+    async def send_malformed(self) -> None:
         raise NotImplementedError
 
     async def cut(self) -> None:
@@ -38,7 +38,7 @@ class Screen:
     def shown(self) -> Sequence[str]:
         return self.lines
 
-    async def go_wrong(self, fault: Fault | None) -> None:
+    async def inject(self, fault: Fault | None) -> None:
         self._is_closed = fault == "down"
 
     async def show(self, _key: str) -> bool:

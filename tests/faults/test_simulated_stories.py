@@ -3,7 +3,7 @@
 from keryx.core.deliveries.rules.pieces import TextPiece
 from keryx.gateway.deliveries import PREVIEW_SUFFIX
 from keryx.platforms.adapter import Outgoing
-from keryx.testing.platform import Trouble
+from keryx.testing.platform import PlatformFault
 from keryx.testing.simulator.records import SentMessage
 from keryx.testing.simulator.script import numbers_in
 from keryx.testing.simulator.simulation import Simulation, Story
@@ -23,7 +23,7 @@ def test_a_new_connection_still_obeys_the_platform_s_rate_limit() -> None:
     asked: list[str] = []
 
     async def story(world: World) -> list[SentMessage]:
-        def cut_at_the_first(outgoing: Outgoing) -> Trouble | None:
+        def cut_at_the_first(outgoing: Outgoing) -> PlatformFault | None:
             asked.append(outgoing.key)
             if len(asked) > 1:
                 return None

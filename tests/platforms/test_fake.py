@@ -10,9 +10,9 @@ from keryx.core.deliveries.rules.pieces import TextPiece
 from keryx.core.deliveries.rules.route import Address
 from keryx.platforms.adapter import Adapter, Capabilities, Malformed, Outgoing
 from keryx.testing.adapter_contract import AdapterContract, Fault, take, texts
-from keryx.testing.platform import FakePlatform, Trouble
+from keryx.testing.platform import FakePlatform, PlatformFault
 
-_TROUBLES: dict[Fault, Trouble] = {
+_FAULTS: dict[Fault, PlatformFault] = {
     "down": "reject",
     "lose the message": "lose the message",
     "lose the receipt": "lose the receipt",
@@ -36,8 +36,8 @@ class FakeService:
     async def say(self, text: str) -> None:
         self.platform.say(text, chat=self.chat)
 
-    async def garble(self) -> None:
-        self.platform.garble("{")
+    async def send_malformed(self) -> None:
+        self.platform.send_malformed("{")
 
     def shown(self) -> Sequence[str]:
         return self.platform.said_to(self.chat)
@@ -48,9 +48,9 @@ class FakeService:
     async def cut(self) -> None:
         self.platform.cut()
 
-    async def go_wrong(self, fault: Fault | None) -> None:
-        trouble = None if fault is None else _TROUBLES[fault]
-        self.platform.before_send = lambda _: trouble
+    async def inject(self, fault: Fault | None) -> None:
+        platform_fault = None if fault is None else _FAULTS[fault]
+        self.platform.before_send = lambda _: platform_fault
 
 
 class TestPlain(AdapterContract):
@@ -115,7 +115,7 @@ async def test_a_redelivered_update_is_received_again() -> None:
 
 async def test_a_malformed_update_is_received_unchanged() -> None:
     platform = FakePlatform()
-    platform.garble("{")
+    platform.send_malformed("{")
     [update] = await take(platform.adapter(), 1)
     assert isinstance(update, Malformed)
     assert update.raw == "{"

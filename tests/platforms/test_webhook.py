@@ -410,7 +410,7 @@ class WebhookService:
     async def say(self, text: str) -> None:
         self._say(json.dumps({"chat": "room", "user": "ana", "text": text}).encode())
 
-    async def garble(self) -> None:
+    async def send_malformed(self) -> None:
         self._say(b'{"chat":"room"')
 
     def shown(self) -> Sequence[str]:
@@ -423,7 +423,7 @@ class WebhookService:
         if self._posting is not None:
             self._posting.cancel()
 
-    async def go_wrong(self, fault: Fault | None) -> None:
+    async def inject(self, fault: Fault | None) -> None:
         self.receiver.fault = fault
         await (self.receiver.stop() if fault == "down" else self.receiver.start())
 

@@ -54,7 +54,7 @@ class Service(Protocol):
     async def say(self, text: str) -> None:
         """Let a user send a message in the chat; return without waiting for the adapter."""
 
-    async def garble(self) -> None:
+    async def send_malformed(self) -> None:
         """Let a malformed update arrive from the platform."""
 
     def shown(self) -> Sequence[str]:
@@ -66,7 +66,7 @@ class Service(Protocol):
     async def cut(self) -> None:
         """Cut the connections on which updates arrive."""
 
-    async def go_wrong(self, fault: Fault | None) -> None:
+    async def inject(self, fault: Fault | None) -> None:
         """Apply the fault to all messages sent from now on; None ends the fault."""
 
 
@@ -93,7 +93,7 @@ async def _end(updates: AsyncIterator[Update]) -> None:
 
 
 def texts(updates: Sequence[Update]) -> list[str]:
-    """Return the texts of the updates, without malformed updates."""
+    """Return the texts of the updates, without malformed ones."""
     return [
         part.text
         for update in updates
@@ -120,7 +120,7 @@ class ShowingContract:
         await adapter.close()
         await other.close()
 
-    async def test_media_have_their_place_or_are_left_out(self, service: Service) -> None:
+    async def test_media_keep_their_place_or_are_left_out(self, service: Service) -> None:
         adapter = service.connect()
         media = MediaPart(media_type="image/png", url="https://example.org/a.png")
         pieces = adapter.pieces((TextPart(text="before"), media, TextPart(text="after")))
@@ -128,21 +128,21 @@ class ShowingContract:
         assert pieces[-1] == TextPiece(text="after")
         await adapter.close()
 
-    async def test_what_is_sent_is_shown_in_order_with_a_receipt(self, service: Service) -> None:
+    async def test_sent_messages_are_shown_in_order_with_a_receipt(self, service: Service) -> None:
         adapter = service.connect()
         for number in range(3):
             assert isinstance(await self._send(service, adapter, f"piece {number}", key=f"k-{number}"), Sent)
         await adapter.close()
         assert list(service.shown()) == ["piece 0", "piece 1", "piece 2"]
 
-    async def test_a_platform_that_cannot_be_reached_is_asked_again_later(self, service: Service) -> None:
-        outcome = await self._meet(service, "down")
+    async def test_an_unreachable_platform_is_a_temporary_rejection(self, service: Service) -> None:
+        outcome = await self._send_with(service, "down")
         assert isinstance(outcome, Rejected)
         assert not outcome.permanent
         assert not outcome.dead_address
         assert not service.shown()
 
-    async def test_a_message_is_changed_where_the_platform_edits(self, service: Service) -> None:
+    async def test_a_message_is_edited_where_the_platform_can(self, service: Service) -> None:
         adapter = service.connect()
         sent = await self._send(service, adapter, "Hel", key="k-1")
         assert isinstance(sent, Sent)
@@ -169,7 +169,7 @@ class ShowingContract:
         await adapter.show_typing(service.address)
         await adapter.close()
 
-    async def test_a_chat_and_a_thread_are_taken_apart_as_they_were_joined(self, service: Service) -> None:
+    async def test_a_chat_and_a_thread_are_split_as_they_were_joined(self, service: Service) -> None:
         adapter = service.connect()
         chat = service.address.chat_id
         assert adapter.split_chat(chat) == (chat, None)
@@ -184,9 +184,9 @@ class ShowingContract:
         wanted = [command.name for command in COMMANDS.commands] if adapter.capabilities.has_menu else []
         assert list(service.menu()) == wanted
 
-    async def _meet(self, service: Service, fault: Fault) -> Outcome:
+    async def _send_with(self, service: Service, fault: Fault) -> Outcome:
         adapter = service.connect()
-        await service.go_wrong(fault)
+        await service.inject(fault)
         outcome = await self._send(service, adapter, "hello", key="k-1")
         await adapter.close()
         return outcome
@@ -200,7 +200,7 @@ class ShowingContract:
 class AdapterContract(ShowingContract):
     """The whole contract, for adapters that also receive, with all kinds of faults."""
 
-    async def test_what_was_not_acknowledged_comes_again_after_a_restart(self, service: Service) -> None:
+    async def test_unacknowledged_updates_are_redelivered_after_a_restart(self, service: Service) -> None:
         await service.say("one")
         first = service.connect()
         [seen] = await take(first, 1, acknowledge=False)
@@ -213,14 +213,14 @@ class AdapterContract(ShowingContract):
         assert texts(await take(second, 1)) == ["two"], "an acknowledged update must not come again"
         await second.close()
 
-    async def test_what_was_not_acknowledged_comes_again_on_the_same_adapter(self, service: Service) -> None:
+    async def test_unacknowledged_updates_are_redelivered_on_the_same_adapter(self, service: Service) -> None:
         await service.say("one")
         adapter = service.connect()
         await take(adapter, 1, acknowledge=False)
         assert texts(await take(adapter, 1)) == ["one"]
         await adapter.close()
 
-    async def test_what_was_refused_does_not_come_again(self, service: Service) -> None:
+    async def test_refused_updates_are_not_redelivered(self, service: Service) -> None:
         await service.say("let me in")
         adapter = service.connect()
         [seen] = await take(adapter, 1, acknowledge=False)
@@ -235,7 +235,7 @@ class AdapterContract(ShowingContract):
         await adapter.close()
         assert texts([seen, again, after]) == ["let me in", "let me in", "two"]
 
-    async def test_a_cut_loses_nothing_and_what_comes_again_bears_its_ref(self, service: Service) -> None:
+    async def test_a_cut_loses_no_update_and_redeliveries_keep_their_ref(self, service: Service) -> None:
         adapter = service.connect()
         updates = adapter.receive()
         await service.say("one")
@@ -259,7 +259,7 @@ class AdapterContract(ShowingContract):
         await adapter.close()
         assert len({update.ref for update in taken}) == 2
 
-    async def test_messages_arrive_in_order_each_under_its_own_ref(self, service: Service) -> None:
+    async def test_messages_arrive_in_order_each_with_its_own_ref(self, service: Service) -> None:
         said = [f"number {number}" for number in range(5)]
         for text in said:
             await service.say(text)
@@ -269,7 +269,7 @@ class AdapterContract(ShowingContract):
         assert texts(taken) == said
         assert len({update.ref for update in taken}) == 5
 
-    async def test_a_message_says_where_it_came_from(self, service: Service) -> None:
+    async def test_a_message_has_the_source_of_its_chat(self, service: Service) -> None:
         await service.say("hello")
         adapter = service.connect()
         [update] = await take(adapter, 1)
@@ -279,61 +279,61 @@ class AdapterContract(ShowingContract):
         assert Address.of(update.source) == service.address, "a reply must go to the chat of the message"
         assert update.source.user_id
 
-    async def test_what_cannot_be_read_is_told_and_holds_nothing_up(self, service: Service) -> None:
-        await service.garble()
+    async def test_a_malformed_update_is_yielded_and_delays_no_other(self, service: Service) -> None:
+        await service.send_malformed()
         await service.say("after it")
         adapter = service.connect()
-        garbled, after = await take(adapter, 2)
+        malformed, after = await take(adapter, 2)
         await adapter.close()
-        assert isinstance(garbled, Malformed)
-        assert garbled.ref
-        assert garbled.raw
-        assert garbled.reason
+        assert isinstance(malformed, Malformed)
+        assert malformed.ref
+        assert malformed.raw
+        assert malformed.reason
         assert texts([after]) == ["after it"]
 
-    async def test_a_message_that_was_lost_on_its_way_is_unknown(self, service: Service) -> None:
-        assert isinstance(await self._meet(service, "lose the message"), Unknown)
+    async def test_the_outcome_of_a_lost_message_is_unknown(self, service: Service) -> None:
+        assert isinstance(await self._send_with(service, "lose the message"), Unknown)
         assert not service.shown()
 
-    async def test_a_lost_receipt_is_unknown_though_the_message_is_shown(self, service: Service) -> None:
-        assert isinstance(await self._meet(service, "lose the receipt"), Unknown)
+    async def test_the_outcome_is_unknown_after_a_lost_receipt(self, service: Service) -> None:
+        assert isinstance(await self._send_with(service, "lose the receipt"), Unknown)
         assert list(service.shown()) == ["hello"]
 
-    async def test_a_limit_tells_how_long_to_wait(self, service: Service) -> None:
-        outcome = await self._meet(service, "limit")
+    async def test_a_rate_limit_has_a_retry_time(self, service: Service) -> None:
+        outcome = await self._send_with(service, "limit")
         assert isinstance(outcome, Rejected)
         assert outcome.retry_after
         assert not outcome.permanent
         assert not service.shown()
 
-    async def test_what_is_refused_for_good_is_not_tried_again(self, service: Service) -> None:
-        outcome = await self._meet(service, "refuse for good")
+    async def test_a_permanent_refusal_is_not_retried(self, service: Service) -> None:
+        outcome = await self._send_with(service, "refuse for good")
         assert isinstance(outcome, Rejected)
         assert outcome.permanent
         assert outcome.reason
         assert not outcome.dead_address
 
-    async def test_a_dead_address_is_told_from_a_refused_message(self, service: Service) -> None:
-        outcome = await self._meet(service, "dead")
+    async def test_a_dead_address_differs_from_a_refused_message(self, service: Service) -> None:
+        outcome = await self._send_with(service, "dead")
         assert isinstance(outcome, Rejected)
         assert outcome.dead_address
 
-    async def test_after_any_trouble_the_same_adapter_sends_again(self, service: Service) -> None:
+    async def test_after_any_fault_the_same_adapter_sends_again(self, service: Service) -> None:
         adapter = service.connect()
         faults: tuple[Fault, ...] = ("down", "lose the message", "lose the receipt", "limit", "dead")
         for fault in faults:
-            await service.go_wrong(fault)
+            await service.inject(fault)
             await self._send(service, adapter, fault, key=f"k-{fault}")
-        await service.go_wrong(None)
-        assert isinstance(await self._send(service, adapter, "well again", key="k-well"), Sent)
+        await service.inject(None)
+        assert isinstance(await self._send(service, adapter, "recovered", key="k-recovered"), Sent)
         await adapter.close()
-        assert service.shown()[-1] == "well again"
+        assert service.shown()[-1] == "recovered"
 
     async def test_the_same_key_is_shown_once_where_the_platform_deduplicates(self, service: Service) -> None:
         adapter = service.connect()
-        await service.go_wrong("lose the receipt")
+        await service.inject("lose the receipt")
         await self._send(service, adapter, "once", key="k-1")
-        await service.go_wrong(None)
+        await service.inject(None)
         assert isinstance(await self._send(service, adapter, "once", key="k-1"), Sent)
         assert isinstance(await self._send(service, adapter, "once", key="k-2"), Sent)
         await adapter.close()

@@ -23,7 +23,7 @@ from keryx.core.turns.rules.inbox import Inbound
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
 from keryx.values import dataclass
 
-Trouble = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
+PlatformFault = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
 """A fault for a message. A sender cannot distinguish a lost message from a lost receipt."""
 
 
@@ -62,7 +62,7 @@ class FakePlatform:
     """Dead chats: their users blocked the account, or left."""
     turned_away: list[Outgoing] = field(default_factory=list)
     """The messages that the platform refused because the chat was dead."""
-    before_send: Callable[[Outgoing], Trouble | None] = lambda _: None
+    before_send: Callable[[Outgoing], PlatformFault | None] = lambda _: None
     """Called before every send and edit; returns the fault for it, if any."""
     limit: Micros = 5 * SECOND
     """The ``retry_after`` of a rate limit."""
@@ -113,7 +113,7 @@ class FakePlatform:
         self._waiting[next(self._deliveries)] = update
         self._news.set()
 
-    def garble(self, raw: str) -> None:
+    def send_malformed(self, raw: str) -> None:
         """Deliver a malformed update."""
         self.deliver(Malformed(ref=f"update-{next(self._numbers)}", raw=raw, reason="not JSON"))
 
@@ -154,13 +154,13 @@ class FakePlatform:
 
     def receive_message(self, outgoing: Outgoing, *, message_id: str | None) -> Outcome:
         """Show a message, or edit the one with ``message_id``."""
-        trouble = "dead" if outgoing.to.chat_id in self.gone else self.before_send(outgoing)
-        if trouble == "dead":
+        fault = "dead" if outgoing.to.chat_id in self.gone else self.before_send(outgoing)
+        if fault == "dead":
             self.turned_away.append(outgoing)
-        if trouble == "limit":
+        if fault == "limit":
             return Rejected(reason="too many", retry_after=self.limit)
-        if trouble is not None and trouble != "lose the receipt":
-            return _TROUBLES[trouble]
+        if fault is not None and fault != "lose the receipt":
+            return _OUTCOMES[fault]
         if message_id is not None and not self.capabilities.edits:
             return Rejected(reason="this platform does not edit messages", permanent=True)
         assert isinstance(outgoing.piece, TextPiece), "this platform shows texts only"
@@ -184,10 +184,10 @@ class FakePlatform:
                 reply_to=outgoing.reply_to,
             )
             self.shown.append(shown)
-        return Unknown() if trouble else Sent(message_id=shown.id)
+        return Unknown() if fault else Sent(message_id=shown.id)
 
 
-_TROUBLES: dict[Trouble, Outcome] = {
+_OUTCOMES: dict[PlatformFault, Outcome] = {
     "reject": Rejected(reason="try again"),
     "lose the message": Unknown(),
     "refuse for good": Rejected(reason="not like this", permanent=True),

@@ -23,7 +23,7 @@ from keryx.ids import Ids
 from keryx.platforms.adapter import Capabilities, Outgoing, Update
 from keryx.store.database import Database, Tx
 from keryx.store.opening import open_database
-from keryx.testing.platform import FakeAdapter, FakePlatform, Trouble
+from keryx.testing.platform import FakeAdapter, FakePlatform, PlatformFault
 from keryx.tools.tool import Toolbox
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
 
@@ -35,7 +35,7 @@ async def test_a_permanently_rejected_delivery_is_not_retried(
 ) -> None:
     tried: list[Outgoing] = []
 
-    def refuse(outgoing: Outgoing) -> Trouble | None:
+    def refuse(outgoing: Outgoing) -> PlatformFault | None:
         tried.append(outgoing)
         return "refuse for good" if outgoing.to.chat_id == "1" else None
 
@@ -84,7 +84,7 @@ async def test_a_message_from_a_dead_address_makes_it_alive_again(
 ) -> None:
     tried: list[Outgoing] = []
 
-    def die_once(outgoing: Outgoing) -> Trouble | None:
+    def die_once(outgoing: Outgoing) -> PlatformFault | None:
         tried.append(outgoing)
         return "dead" if len(tried) == 1 else None
 
@@ -98,9 +98,9 @@ async def test_a_message_from_a_dead_address_makes_it_alive_again(
 
 
 async def test_the_platform_s_rate_limit_is_obeyed(store: Database, platform: FakePlatform) -> None:
-    troubles: list[Trouble | None] = ["limit", None]
+    faults: list[PlatformFault | None] = ["limit", None]
     platform.limit = SECOND
-    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+    platform.before_send = lambda _: faults.pop(0) if faults else None
     began = asyncio.get_running_loop().time()
     async with running(store, platform, Actor()):
         platform.say("hello")
@@ -112,12 +112,12 @@ async def test_the_platform_s_rate_limit_is_obeyed(store: Database, platform: Fa
 class Counter:
     """A platform's faults for each message in turn, and the times when the messages came."""
 
-    troubles: list[Trouble | None]
+    faults: list[PlatformFault | None]
     came: list[float] = field(default_factory=list)
 
-    def take(self, _: Outgoing) -> Trouble | None:
+    def take(self, _: Outgoing) -> PlatformFault | None:
         self.came.append(asyncio.get_running_loop().time())
-        return self.troubles.pop(0) if self.troubles else None
+        return self.faults.pop(0) if self.faults else None
 
     @property
     def pauses(self) -> list[float]:
@@ -178,7 +178,7 @@ async def test_an_edit_without_a_receipt_is_repeated_without_a_mark(store: Datab
     await let_in(store, platform, "ana")
     lost: list[str] = []
 
-    def lose_one_change(outgoing: Outgoing) -> Trouble | None:
+    def lose_one_change(outgoing: Outgoing) -> PlatformFault | None:
         if platform.shown and not lost and not getattr(outgoing.piece, "text", "").endswith("…"):
             lost.append(outgoing.key)
             return "lose the receipt"

@@ -11,7 +11,7 @@ from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCal
 from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.store.database import Database
-from keryx.testing.platform import FakePlatform, Trouble
+from keryx.testing.platform import FakePlatform, PlatformFault
 from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, let_in, running, said, until
 
@@ -76,7 +76,7 @@ async def test_with_one_conversation_for_all_platforms_resume_opens_the_last_of_
 
 async def test_a_malformed_update_delays_no_other_update(store: Database, platform: FakePlatform) -> None:
     async with running(store, platform, Actor()):
-        platform.garble("{")
+        platform.send_malformed("{")
         platform.say("hello")
         await until(lambda: len(platform.shown) == 1)
     assert len(platform.acknowledged) == 2
@@ -124,8 +124,8 @@ async def test_on_a_deduplicating_platform_a_preview_without_a_receipt_becomes_t
     can = Capabilities(text_max=4_096, edits=True, edit_every=SECOND // 10, deduplicates=True)
     platform = FakePlatform(capabilities=can)
     await let_in(store, platform, "ana")
-    troubles: list[Trouble | None] = ["lose the receipt"]
-    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+    faults: list[PlatformFault | None] = ["lose the receipt"]
+    platform.before_send = lambda _: faults.pop(0) if faults else None
 
     async def speak_until_it_is_seen(brief: Brief, stage: Stage) -> Answer:
         while not platform.shown:
@@ -143,8 +143,8 @@ async def test_on_a_deduplicating_platform_a_preview_without_a_receipt_becomes_t
 async def test_after_a_lost_receipt_the_second_message_is_marked(
     store: Database, platform: FakePlatform
 ) -> None:
-    troubles: list[Trouble | None] = ["lose the receipt", None]
-    platform.before_send = lambda _: troubles.pop(0) if troubles else None
+    faults: list[PlatformFault | None] = ["lose the receipt", None]
+    platform.before_send = lambda _: faults.pop(0) if faults else None
     async with running(store, platform, Actor()):
         platform.say("hello")
         await until(lambda: len(platform.shown) == 2)
@@ -156,7 +156,7 @@ async def test_a_long_answer_continues_with_the_piece_that_failed(store: Databas
     await let_in(store, platform, "ana")
     refused: list[str] = []
 
-    def refuse_the_second(outgoing: Outgoing) -> Trouble | None:
+    def refuse_the_second(outgoing: Outgoing) -> PlatformFault | None:
         if outgoing.key.endswith("-1") and not refused:
             refused.append(outgoing.key)
             return "reject"

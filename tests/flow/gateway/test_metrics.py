@@ -10,7 +10,7 @@ from keryx.errors import AgentFailed
 from keryx.gateway.runtime.metrics import BOUNDS_SECONDS, Durations, Metrics, render, summary
 from keryx.platforms.adapter import Outgoing
 from keryx.store.database import Database
-from keryx.testing.platform import FakePlatform, Trouble
+from keryx.testing.platform import FakePlatform, PlatformFault
 from tests.flow.running import Actor, last_text, running, said, until
 
 
@@ -18,7 +18,7 @@ async def test_metrics_are_exact_after_a_known_flow(
     store: Database, platform: FakePlatform, caplog: pytest.LogCaptureFixture
 ) -> None:
     lingering = asyncio.Event()
-    waiting: list[Trouble | None] = []
+    waiting: list[PlatformFault | None] = []
 
     async def act(brief: Brief, stage: Stage) -> Answer:
         text = last_text(brief)
@@ -29,10 +29,10 @@ async def test_metrics_are_exact_after_a_known_flow(
             await asyncio.sleep(60)
         return said(f"re {text}")
 
-    def trouble(outgoing: Outgoing) -> Trouble | None:
+    def fault(outgoing: Outgoing) -> PlatformFault | None:
         return waiting.pop(0) if waiting else None
 
-    platform.before_send = trouble
+    platform.before_send = fault
     caplog.set_level(logging.INFO, logger="keryx")
     async with running(store, platform, Actor(act)) as gateway:
         numbers = gateway.metrics
@@ -40,7 +40,7 @@ async def test_metrics_are_exact_after_a_known_flow(
         await until(lambda: numbers.deliveries["sent"] == 1)
         platform.deliver(first)
         platform.say("let me in", user="nobody")
-        platform.garble("{")
+        platform.send_malformed("{")
         platform.say("fail")
         await until(lambda: numbers.deliveries["sent"] == 2)
         waiting += ["reject"]

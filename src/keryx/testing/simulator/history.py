@@ -10,7 +10,7 @@ from keryx.core.conversations.rules.source import ChatType
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
 from keryx.platforms.adapter import Capabilities, Outgoing
-from keryx.testing.platform import Trouble
+from keryx.testing.platform import PlatformFault
 from keryx.testing.simulator.fault_plan import FAULT_KINDS, FaultPoint, PlannedFault
 from keryx.testing.simulator.idle import wait_until_idle
 from keryx.testing.simulator.records import FAILED_WORDS, SentMessage, ShownQuestion, list_questions
@@ -26,7 +26,7 @@ COMMANDS = (
     *("/stop", "/status", "/new", "/why", "/search word"),
     *("/undo", "/redo", "/compress", "/resume 1", "/resume 2", "/sessions"),
 )
-TROUBLES: tuple[Trouble, ...] = ("reject", "lose the message", "lose the receipt", "limit")
+PLATFORM_FAULTS: tuple[PlatformFault, ...] = ("reject", "lose the message", "lose the receipt", "limit")
 ATTACH_COMMANDS = ("/attach 1", "/attach 1", "/attach 2", "/detach")
 VERDICTS = ("/approve", "/approve", "/deny")
 LATE_TRIES = 3
@@ -64,7 +64,7 @@ class History:
         """Whether to answer the last question, after a message has asked for a call that needs approval."""
         self._events = 0
         self._chance = self._draw.choice((0.0, 0.005, 0.01, 0.03))
-        self._trouble = self._draw.choice((0.0, 0.0, 0.15))
+        self._fault_chance = self._draw.choice((0.0, 0.0, 0.15))
         self.settings = self._draw.choice((SETTINGS, SETTINGS, EARLY_RESET))
         self.capabilities = Capabilities(
             text_max=120, edits=self._draw.random() < 0.6, deduplicates=self._draw.random() < 0.2
@@ -73,7 +73,7 @@ class History:
     async def story(self, world: World) -> list[SentMessage]:
         """Play the history, and return the messages that people sent."""
         world.let_in("ana", "ben")
-        world.platform.before_send = self._draw_trouble
+        world.platform.before_send = self._draw_fault
         for number in range(self._draw.choice((1, 1, 2, 3))):
             world.start(f"node-{number}")
         for _ in range(self._steps):
@@ -207,7 +207,7 @@ class History:
         self._draw.choice((world.platform.reorder, world.platform.cut, self._send_malformed(world)))()
 
     def _send_malformed(self, world: World) -> Callable[[], None]:
-        return lambda: world.platform.garble("{")
+        return lambda: world.platform.send_malformed("{")
 
     async def _drain_gateway(self, world: World) -> None:
         if world.alive:
@@ -217,8 +217,8 @@ class History:
         """Correct the wall clock, which must not affect leases."""
         world.clock.offset += self._draw.choice(CLOCK_CORRECTIONS)
 
-    def _draw_trouble(self, _: Outgoing) -> Trouble | None:
-        return self._draw.choice(TROUBLES) if self._draw.random() < self._trouble else None
+    def _draw_fault(self, _: Outgoing) -> PlatformFault | None:
+        return self._draw.choice(PLATFORM_FAULTS) if self._draw.random() < self._fault_chance else None
 
 
 def run_histories(seeds: range, *, address: str | None = None) -> Iterator[tuple[int, list[str]]]:
