@@ -104,7 +104,7 @@ class FakePlatform:
         )
 
     @property
-    def is_waiting(self) -> bool:
+    def has_unacknowledged(self) -> bool:
         """Whether there are unacknowledged updates."""
         return bool(self._waiting)
 

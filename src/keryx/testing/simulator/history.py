@@ -211,7 +211,7 @@ class History:
 
     async def _drain_gateway(self, world: World) -> None:
         if world.alive:
-            await world.leave(self._draw.choice(world.alive))
+            await world.drain(self._draw.choice(world.alive))
 
     async def _correct_clock(self, world: World) -> None:
         """Correct the wall clock, which must not affect leases."""

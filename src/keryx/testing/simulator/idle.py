@@ -28,7 +28,7 @@ async def wait_until_idle(
         await asyncio.sleep(2.0)
         if any(node.process.state == "frozen" for node in world.nodes):
             thawed_at = world.loop.time()
-        elif world.loop.time() - thawed_at < AFTER_THAW_SECONDS or world.platform.is_waiting:
+        elif world.loop.time() - thawed_at < AFTER_THAW_SECONDS or world.platform.has_unacknowledged:
             continue  # the acts of a gateway that comes back late must be seen
         elif not _count_unsettled(world, but):
             return
@@ -40,8 +40,8 @@ async def wait_until_idle(
 
 def _count_unsettled(world: World, but: Collection[str]) -> int:
     name = world.platform.name
-    unsettled = world.look(world.real.read(lambda tx: count_unsettled(tx, platform=name)))
+    unsettled = world.call_store(world.real.read(lambda tx: count_unsettled(tx, platform=name)))
     if not but or not unsettled:
         return unsettled
-    said = world.look(world.real.read(lambda tx: list_deliveries(tx, platform=name, limit=ITEMS_MAX)))
+    said = world.call_store(world.real.read(lambda tx: list_deliveries(tx, platform=name, limit=ITEMS_MAX)))
     return unsettled - sum(each.chat_id in but and each.state in ("ready", "sending") for each in said)

@@ -99,7 +99,7 @@ class Simulation:
 
     def _check(self, world: World, sent: list[SentMessage]) -> None:
         name = world.platform.name
-        items, deliveries, broken = world.look(
+        items, deliveries, broken = world.call_store(
             self._real.read(
                 lambda tx: (
                     list_fates(tx, platform=name, limit=ITEMS_MAX),

@@ -59,7 +59,7 @@ class SimulatedGateway:
 
     process: Process
     gateway: Gateway
-    is_leaving: bool = False
+    is_draining: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,14 +96,14 @@ class World:
     stores: list[ProcessStore] = field(default_factory=list)
     tasks: "list[asyncio.Task[None]]" = field(default_factory=list)
     _restarted: int = 0
-    _is_looking: bool = False
+    _is_own_call: bool = False
     _statement: int | None = None
     _fault_kind: FaultKind = "kill"
     _seen: list[str] = field(default_factory=list)
 
     def hook(self, name: str) -> None:
-        """Take the name of a statement that is about to run; the store calls this."""
-        if self._is_looking:
+        """Note a statement that is about to run, and fail before it if planned; the store calls this."""
+        if self._is_own_call:
             return
         self._seen.append(name)
         if self._statement is None or len(self._seen) != self._statement:
@@ -117,13 +117,13 @@ class World:
         """Return waiters of the same thing in the order in which they wake."""
         return self.wakes.sample(waiting, len(waiting))
 
-    def look(self, work: Awaitable[T]) -> T:
-        """Run a call on the store that no process makes."""
-        self._is_looking = True
+    def call_store(self, work: Awaitable[T]) -> T:
+        """Run a call of the world itself on the store, without faults."""
+        self._is_own_call = True
         try:
             return run_at_once(_awaited(work))
         finally:
-            self._is_looking = False
+            self._is_own_call = False
 
     def let_in(self, *users: str) -> None:
         """Pair people of the platform, so that they may write."""
@@ -135,7 +135,7 @@ class World:
                 assert isinstance(offer, PairingOffered), offer
                 approve_pairing(tx, offer.request_no, by=owner.id)
 
-        self.look(self.real.write(admit))
+        self.call_store(self.real.write(admit))
 
     # ---------------------------------------------------------------------------------------- processes
 
@@ -161,10 +161,10 @@ class World:
         adapter = SimulatedAdapter(self.platform, process, self)
         node = SimulatedGateway(process, Gateway(runtime, agent, Toolbox(agent.tools()), [adapter]))
         self.nodes.append(node)
-        self.tasks.append(process.spawn(self._live(node)))
+        self.tasks.append(process.spawn(self._run(node)))
         return node
 
-    async def _live(self, node: SimulatedGateway) -> None:
+    async def _run(self, node: SimulatedGateway) -> None:
         """Run the gateway; if it ends other than on request, that is a breach."""
         try:
             await node.gateway.start()
@@ -175,18 +175,18 @@ class World:
             pass  # the store is away at the start: the process is started again
         except Exception as error:  # noqa: BLE001 - recorded, not hidden
             self.breaches.append(f"{node.process.name} ended by itself: {error!r}")
-        if not node.is_leaving and node.process.state == "alive":
+        if not node.is_draining and node.process.state == "alive":
             self._kill(node.process)
 
-    async def leave(self, node: SimulatedGateway) -> None:
+    async def drain(self, node: SimulatedGateway) -> None:
         """Let a gateway drain and end, as SIGTERM does."""
-        node.is_leaving = True
+        node.is_draining = True
 
-        async def drain() -> None:
+        async def stop() -> None:
             await node.gateway.stop(seconds=3)
             self._kill(node.process)
 
-        self.tasks.append(node.process.spawn(drain()))
+        self.tasks.append(node.process.spawn(stop()))
 
     def _kill(self, process: Process) -> None:
         process.kill()
@@ -198,7 +198,7 @@ class World:
     @property
     def alive(self) -> list[SimulatedGateway]:
         """The gateways that run now."""
-        return [node for node in self.nodes if node.process.state == "alive" and not node.is_leaving]
+        return [node for node in self.nodes if node.process.state == "alive" and not node.is_draining]
 
     # ---------------------------------------------------------------------------------- fault points
 
@@ -253,7 +253,7 @@ class World:
         if "turns.end" not in done:
             return
         after = self.ended_before
-        for end in self.look(self.real.read(lambda tx: list_ended(tx, after=after))):
+        for end in self.call_store(self.real.read(lambda tx: list_ended(tx, after=after))):
             self.ends.setdefault(end.id, end)
         while self.ended_before + 1 in self.ends:
             self.ended_before += 1
@@ -264,7 +264,7 @@ class World:
         Check too that the address is not known to be dead, except for a preview: its reader has just written.
         """
         to = outgoing.to
-        nodes, probe_at = self.look(self.real.read(lambda tx: (show_nodes(tx), next_probe_at(tx, to))))
+        nodes, probe_at = self.call_store(self.real.read(lambda tx: (show_nodes(tx), next_probe_at(tx, to))))
         for account in nodes.accounts:
             if account.platform == self.platform.name and account.holder != process.name:
                 self.breaches.append(f"{process.name} sends, and {account.holder} has the account")
