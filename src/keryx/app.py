@@ -24,7 +24,7 @@ from keryx.core.search.indexing.indexer import Indexer
 from keryx.gateway.gateway import Gateway
 from keryx.gateway.processes import WATCH_SECONDS, ProcessWatcher
 from keryx.gateway.runtime.node_lock import node_lock
-from keryx.gateway.runtime.runtime import Runtime, repeat_forever
+from keryx.gateway.runtime.runtime import Runtime, cancel, repeat_forever
 from keryx.ids import Ids
 from keryx.platforms.adapter import Adapter
 from keryx.platforms.plugin import PlatformPlugin
@@ -122,8 +122,7 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel(task)
 
 
 async def serve(
@@ -151,9 +150,7 @@ async def serve(
             for task in done:
                 task.result()
         finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            await cancel(*waits)
             await gateway.stop()
 
 

@@ -1,4 +1,4 @@
-"""What the loops ask for again and again costs the same whatever the history: it never reads a whole table."""
+"""The queries of the loops never read a whole table, so they cost the same after any history."""
 
 import apsw
 import pytest

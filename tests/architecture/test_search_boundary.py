@@ -1,4 +1,4 @@
-"""The rest of Keryx uses search only by its public face, and knows no table of the index."""
+"""The rest of Keryx uses only the public modules of search, and no table of the index."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The feed, the board, usage and context show what is, to whom it concerns."""
+"""The feed, the overview, usage and context: each person sees what concerns them."""
 
 from datetime import UTC, date, datetime
 

@@ -36,7 +36,7 @@ from keryx.errors import NotFound, StoreUnavailable
 from keryx.gateway.runtime.connector_lease import HeldConnector
 from keryx.gateway.runtime.log import log_ids, log_of
 from keryx.gateway.runtime.metrics import DeliveryOutcome
-from keryx.gateway.runtime.runtime import Runtime, WakeSignal, repeat_forever
+from keryx.gateway.runtime.runtime import Runtime, WakeSignal, cancel, repeat_forever
 from keryx.gateway.typing_indicator import show_typing
 from keryx.platforms.adapter import Adapter, Outgoing
 from keryx.store.database import Tx
@@ -121,9 +121,7 @@ class Dispatcher:
                     # The account is about to be lost: do not ask for it at every answer.
                     await self._runtime.sleep(self._runtime.poll_seconds)
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
+            await cancel(*background)
             await self._finish()
 
     async def send_due(self) -> bool:
@@ -283,7 +281,7 @@ class Dispatcher:
             except NotFound:
                 return None
 
-        row = await runtime.write(begin)
+        row = await runtime.database.write(begin)
         if row is None or not self._hold.is_valid():
             return None
         self._previewing.add(row.address)

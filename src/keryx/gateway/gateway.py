@@ -21,7 +21,7 @@ from keryx.gateway.intake import run_intake
 from keryx.gateway.runtime.connector_lease import HeldConnector, take_connector_lease
 from keryx.gateway.runtime.log import log_of
 from keryx.gateway.runtime.metrics import Metrics, summary
-from keryx.gateway.runtime.runtime import Runtime, repeat_forever
+from keryx.gateway.runtime.runtime import Runtime, cancel, repeat_forever
 from keryx.gateway.turns.loop import TURNS_MAX, TurnLoop
 from keryx.gateway.upkeep import (
     EXPIRE_SECONDS,
@@ -135,14 +135,12 @@ class Gateway:
         """
         await self._turns.drain(seconds)
         _log.info("drained: %s", summary(self._runtime.metrics))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         for account in self.accounts:
             await account.adapter.close()
         await self._agent.close()
         try:
-            await self._runtime.write(lambda tx: leave_node(tx, holder=self._runtime.holder))
+            await self._runtime.database.write(lambda tx: leave_node(tx, holder=self._runtime.holder))
         except StoreUnavailable as error:
             _log.warning("the store is unavailable: %s", error)
 
@@ -198,9 +196,7 @@ class Gateway:
             for error in filter(None, (task.exception() for task in done)):
                 self._report_failure(account, error)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(*tasks)
             await self._release(hold)
         return connected.is_set()
 
@@ -229,6 +225,6 @@ class Gateway:
 
     async def _release(self, hold: HeldConnector) -> None:
         try:
-            await self._runtime.write(lambda tx: release_connector(tx, hold.connector))
+            await self._runtime.database.write(lambda tx: release_connector(tx, hold.connector))
         except StoreUnavailable as error:
             _log.warning("the lease of an account could not be released: %s", error)

@@ -14,7 +14,7 @@ from keryx.core.upkeep.transactions.keep_malformed import keep_malformed
 from keryx.errors import InvalidValue
 from keryx.gateway.runtime.log import log_of
 from keryx.gateway.runtime.metrics import UpdateOutcome
-from keryx.gateway.runtime.runtime import Runtime
+from keryx.gateway.runtime.runtime import Runtime, cancel
 from keryx.platforms.adapter import Adapter, Malformed, Update
 
 _log = log_of("intake")
@@ -36,8 +36,7 @@ async def run_intake(
                 outcome = await accept_update(runtime, adapter, update)
                 await adapter.acknowledge(update, refused=outcome if isinstance(outcome, Refused) else None)
     finally:
-        filling_menu.cancel()
-        await asyncio.gather(filling_menu, return_exceptions=True)
+        await cancel(filling_menu)
 
 
 async def _fill_menu(runtime: Runtime, adapter: Adapter) -> None:

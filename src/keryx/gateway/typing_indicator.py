@@ -22,38 +22,32 @@ _log = log_of("typing")
 
 async def show_typing(runtime: Runtime, adapter: Adapter) -> None:
     """Show the indicator in every chat where a turn of this account answers, until cancelled."""
-    indicator = _TypingIndicator(runtime, adapter)
-    await repeat_forever(runtime, "the typing indicator", indicator.show_due, seconds=LOOK_SECONDS)
+    account = (adapter.platform, adapter.account or "")
+    shown_at: dict[TurnId, Micros] = {}
 
+    async def show(turn_id: TurnId, session_id: str, address: Address) -> None:
+        with log_ids(session=session_id, turn=turn_id):
+            try:
+                await adapter.show_typing(address)
+            except Exception as error:  # noqa: BLE001 - a failure only costs the indicator
+                _log.failed("the typing indicator could not be shown", error=error)
 
-class _TypingIndicator:
-    """Remembers when the indicator was last shown for each turn."""
-
-    def __init__(self, runtime: Runtime, adapter: Adapter) -> None:
-        self._runtime = runtime
-        self._adapter = adapter
-        self._shown: dict[TurnId, Micros] = {}
-
-    async def show_due(self) -> None:
+    async def show_due() -> None:
         """Show the indicator for every turn where it is due. Forget the turns that have ended."""
-        account = (self._adapter.platform, self._adapter.account or "")
         answering = {
             turn.id: (turn.session_id, Address.of(turn.origin))
-            for turn in await self._runtime.database.read(list_answering)
+            for turn in await runtime.database.read(list_answering)
             if turn.origin is not None and (turn.origin.platform, turn.origin.account or "") == account
         }
-        now = self._runtime.clock.monotonic()
+        now = runtime.clock.monotonic()
+        for ended in shown_at.keys() - answering.keys():
+            del shown_at[ended]
         due = {
             turn_id: chat
             for turn_id, chat in answering.items()
-            if turn_id not in self._shown or now - self._shown[turn_id] >= TYPING_EVERY
+            if turn_id not in shown_at or now - shown_at[turn_id] >= TYPING_EVERY
         }
-        self._shown = {turn_id: now if turn_id in due else self._shown[turn_id] for turn_id in answering}
-        await asyncio.gather(*(self._show(turn_id, *chat) for turn_id, chat in due.items()))
+        shown_at.update(dict.fromkeys(due, now))
+        await asyncio.gather(*(show(turn_id, *chat) for turn_id, chat in due.items()))
 
-    async def _show(self, turn_id: TurnId, session_id: str, address: Address) -> None:
-        with log_ids(session=session_id, turn=turn_id):
-            try:
-                await self._adapter.show_typing(address)
-            except Exception as error:  # noqa: BLE001 - a failure only costs the indicator
-                _log.failed("the typing indicator could not be shown", error=error)
+    await repeat_forever(runtime, "the typing indicator", show_due, seconds=LOOK_SECONDS)

@@ -28,7 +28,7 @@ _log = log_of("expiry")
 async def send_heartbeat(runtime: Runtime, kind: Literal["gateway", "chat"]) -> None:
     """Record that this process works on the store. Due as often as leases are renewed."""
     host, pid = socket.gethostname(), os.getpid()
-    await runtime.write(
+    await runtime.database.write(
         lambda tx: enter_node(tx, holder=runtime.holder, kind=kind, host=host, pid=pid, version=__version__)
     )
 
@@ -36,7 +36,7 @@ async def send_heartbeat(runtime: Runtime, kind: Literal["gateway", "chat"]) -> 
 async def recover_all(runtime: Runtime, *, deduplicating: frozenset[str]) -> None:
     """Recover everything that a crash left unfinished, one batch at a time."""
     while True:
-        found = await runtime.write(
+        found = await runtime.database.write(
             lambda tx: recover(tx, ids=runtime.ids, settings=runtime.settings, deduplicating=deduplicating)
         )
         if not found:
@@ -47,7 +47,7 @@ async def recover_all(runtime: Runtime, *, deduplicating: frozenset[str]) -> Non
 
 async def expire_questions(runtime: Runtime) -> None:
     """Expire unanswered questions, so that their turns continue."""
-    while await runtime.write(lambda tx: expire_approvals(tx, ids=runtime.ids)):
+    while await runtime.database.write(lambda tx: expire_approvals(tx, ids=runtime.ids)):
         pass
 
 
@@ -55,6 +55,8 @@ async def flush_expiring(runtime: Runtime) -> None:
     """Request a memory flush in the sessions that expire soon. The turn loop runs it like any other item."""
     settings = runtime.settings
     for session_id in await runtime.database.read(lambda tx: list_expiring(tx, settings.reset)):
-        inbox_id = await runtime.write(partial(flush_session, session_id=session_id, settings=settings))
+        inbox_id = await runtime.database.write(
+            partial(flush_session, session_id=session_id, settings=settings)
+        )
         if inbox_id is not None:
             _log.info("flushing memory before a reset", extra={"session": session_id, "inbox": inbox_id})

@@ -1,4 +1,4 @@
-"""A session that left as lines comes back as it was."""
+"""An exported session is the same after its import."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""One conversation on several surfaces: each is told, by its own message, what the others are."""
+"""A conversation on several surfaces: each surface gets the replies as its own message."""
 
 from dataclasses import replace
 

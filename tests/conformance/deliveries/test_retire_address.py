@@ -1,4 +1,4 @@
-"""A place that is there for one answer: what it asks for outlives it, and nothing waits for it when it is gone."""
+"""Retired addresses: a terminal that is gone gets no more deliveries, and its requests stay."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the loops are told to do: which sessions are ready, and whether a crash left anything."""
+"""The work of the loops: ready sessions, and unfinished work of a crash."""
 
 from functools import partial
 

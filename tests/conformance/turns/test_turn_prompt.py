@@ -1,4 +1,4 @@
-"""What a turn ran with: its system prompt and its tools, word for word, once for each content."""
+"""The system prompt and tools of a turn are stored word for word, each content once."""
 
 from hashlib import sha256
 

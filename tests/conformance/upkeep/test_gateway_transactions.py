@@ -1,4 +1,4 @@
-"""What the gateway keeps: previews that become replies, pieces, waiting commands, nodes, what could not be read."""
+"""Transactions of the gateway's loops: previews, pieces, waiting commands, nodes, malformed updates."""
 
 from functools import partial
 from typing import Literal

@@ -46,9 +46,9 @@ async def test_a_loop_wakes_at_the_start_after_a_commit_and_after_the_poll_inter
     signal = WakeSignal(runtime, "turns")
     watching = asyncio.create_task(signal.watch_commits())
     await wait_for(signal)
-    await runtime.write(people.ensure_owner)
+    await runtime.database.write(people.ensure_owner)
     message = platform.say("hello")
-    await runtime.write(
+    await runtime.database.write(
         lambda tx: accept_message(tx, message, settings=runtime.settings, ids=runtime.ids, commands=COMMANDS)
     )
     await wait_for(signal)
@@ -82,7 +82,7 @@ async def test_a_loop_whose_store_was_closed_keeps_polling(runtime: Runtime, sle
 async def test_ready_turns_begin_together_up_to_the_limit(runtime: Runtime, platform: FakePlatform) -> None:
     for number in range(5):
         message = platform.say("hello", chat=str(number))
-        await runtime.write(
+        await runtime.database.write(
             lambda tx, message=message: accept_message(
                 tx, message, settings=runtime.settings, ids=runtime.ids, commands=COMMANDS
             )  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What a provider reads of a conversation: nothing lost, pairs complete, the beginning always the same."""
+"""Requests to a provider: no message is lost, every call has a result, and the beginning stays the same."""
 
 import string
 from collections.abc import Sequence

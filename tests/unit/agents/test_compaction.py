@@ -1,4 +1,4 @@
-"""Making room: a summary before the context is full, a cut where there is none, and a refusal by the provider."""
+"""Compaction: a summary before the context window is full, else a cut; and a refusal by the provider."""
 
 from collections.abc import Sequence
 from dataclasses import replace

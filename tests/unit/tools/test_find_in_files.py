@@ -1,4 +1,4 @@
-"""Listing files and finding lines in them."""
+"""List files, and find lines in them."""
 
 import io
 import json

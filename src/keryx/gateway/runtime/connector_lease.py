@@ -36,7 +36,7 @@ async def take_connector_lease(runtime: Runtime, adapter: Adapter) -> HeldConnec
     """Take or renew the lease of an account. Return None while another gateway holds it."""
     # Read before the request, because the answer may take a while.
     asked_at = runtime.clock.monotonic()
-    connector = await runtime.write(
+    connector = await runtime.database.write(
         lambda tx: take_connector(
             tx, platform=adapter.platform, account=adapter.account or "", holder=runtime.holder
         )

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keryx.clock import Clock
 from keryx.commands.table import COMMANDS
@@ -55,10 +55,6 @@ class Runtime:
     release_dead_nodes: ReleaseDeadNodes = release_nothing
     poll_seconds: float = 1.0
     """How often a loop looks for work without a commit, because retries and pauses come due without one."""
-
-    async def write(self, work: Callable[[Tx], T]) -> T:
-        """Write once. ``write_with_retry`` waits for a store that is unavailable."""
-        return await self.database.write(work)
 
     async def write_with_retry(
         self, work: Callable[[Tx], T], *, what: str, again: Callable[[Tx], T] | None = None
@@ -121,6 +117,13 @@ class WakeSignal:
                 )
             except StoreUnavailable:
                 await runtime.sleep(runtime.poll_seconds)
+
+
+async def cancel(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks, and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def repeat_forever(

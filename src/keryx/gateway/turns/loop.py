@@ -30,7 +30,7 @@ from keryx.core.values.turn_states import TurnId
 from keryx.errors import AgentFailed, LeaseLost, StoreUnavailable
 from keryx.gateway.runtime.log import log_ids, log_of
 from keryx.gateway.runtime.metrics import TurnEnd
-from keryx.gateway.runtime.runtime import Runtime, WakeSignal
+from keryx.gateway.runtime.runtime import Runtime, WakeSignal, cancel
 from keryx.gateway.turns.turn_recorder import TurnRecorder, TurnStopped, TurnWaits, make_brief
 from keryx.gateway.turns.turn_tools import tools_for
 from keryx.store.database import Tx
@@ -42,7 +42,7 @@ INTERNAL_ERROR_RETRY: Micros = 5 * SECOND
 INTERNAL_ERROR = "something went wrong inside Keryx (turn {turn_id}); the log says what"
 NOT_COMPRESSED = "The agent here keeps its own copy of the conversation, so nothing was summarised."
 
-End = Literal["stop", "roll back", "hand back", "lease lost"]
+EarlyEnd = Literal["stopped", "rolled_back", "handed_back", "lost"]
 
 _log = log_of("turns")
 
@@ -89,9 +89,7 @@ class TurnLoop:
             self._no_more_begin.set()
             await self._is_drained.wait()
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
+            await cancel(*background)
             self._no_more_begin.set()
 
     async def drain(self, seconds: float) -> None:
@@ -101,12 +99,12 @@ class TurnLoop:
         await self._no_more_begin.wait()
         for each in self._running.values():
             if yields_to_others(each.begun.purpose):
-                each.end("hand back")
+                each.end("handed_back")
         tasks = [each.task for each in self._running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         for each in list(self._running.values()):
-            each.end("hand back")
+            each.end("handed_back")
         await asyncio.gather(*(each.task for each in list(self._running.values())), return_exceptions=True)
         self._is_drained.set()
 
@@ -129,7 +127,7 @@ class TurnLoop:
         """Begin the next turn of a session; return False if another gateway was faster or the turn must wait."""
         runtime = self._runtime
         try:
-            begun = await runtime.write(
+            begun = await runtime.database.write(
                 lambda tx: begin_turn(tx, holder=runtime.holder, session_id=session_id)
             )
         except StoreUnavailable as error:
@@ -188,7 +186,7 @@ class _RunningTurn:
         self._toolbox = toolbox
         self.begun = begun
         self._recorder: TurnRecorder | None = None
-        self._wanted: End | None = None
+        self._wanted: EarlyEnd | None = None
         # A future, not an event with a task that waits for it: most turns are never interrupted.
         self._interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run(), name=f"keryx-turn-{begun.turn_id}")
@@ -202,7 +200,7 @@ class _RunningTurn:
         """
         return not (yields_to_others(self.begun.purpose) or self.begun.answers[-1].purpose == "task")
 
-    def end(self, wanted: End) -> None:
+    def end(self, wanted: EarlyEnd) -> None:
         """Cancel the agent and end the turn this way, unless the turn already ends in another way."""
         if self._wanted is None:
             self._wanted = wanted
@@ -223,16 +221,13 @@ class _RunningTurn:
                 if answering.done():
                     await self._end_answered(answering)
                 else:
-                    answering.cancel()
-                    await asyncio.gather(answering, return_exceptions=True)
+                    await cancel(answering)
                     await self._end_early(self._wanted or await self._why_stopped())
             except LeaseLost:
                 self._count("lost")
                 _log.info("another gateway has taken over the turn; the result is dropped")
             finally:
-                for task in (answering, renewing):
-                    task.cancel()
-                await asyncio.gather(answering, renewing, return_exceptions=True)
+                await cancel(answering, renewing)
 
     async def _answer(self) -> Answer:
         runtime, begun = self._runtime, self.begun
@@ -252,10 +247,10 @@ class _RunningTurn:
             runtime.metrics.update_to_agent.observe(waited / SECOND)
         return await self._agent.run(make_brief(view, toolbox, begun), recorder)
 
-    async def _why_stopped(self) -> End:
+    async def _why_stopped(self) -> EarlyEnd:
         """Return whether the person wants the turn to end, or to begin again with a new message."""
         renewed = await self._runtime.record(self.begun.held, renew_turn)
-        return "roll back" if renewed.roll_back else "stop"
+        return "rolled_back" if renewed.roll_back else "stopped"
 
     async def _end_answered(self, answering: "asyncio.Task[Answer]") -> None:
         try:
@@ -263,7 +258,7 @@ class _RunningTurn:
         except TurnWaits:
             self._count("waiting")
         except TurnStopped as stopped:
-            await self._end_early("roll back" if stopped.roll_back else "stop")
+            await self._end_early("rolled_back" if stopped.roll_back else "stopped")
         except AgentFailed as failure:
             await self._fail(failure.reason, retry_after=failure.retry_after)
         except LeaseLost:
@@ -278,16 +273,17 @@ class _RunningTurn:
 
     async def _finish(self, answer: Answer) -> None:
         recorder, message, notice = self._recorder, answer.message, answer.notice
+        assert recorder is not None, "the agent gets the recorder before it answers"
         if self.begun.purpose == "compress":
             # The person gets a notice from every kind of agent. A message of the agent would answer no question.
             message, notice = None, notice or NOT_COMPRESSED
         reply = Reply(
             message=message,
             silent=answer.silent,
-            seen=() if recorder is None else recorder.seen,
+            seen=recorder.seen,
             notice=notice,
             unsaid=answer.unsaid,
-            wants_title=self._runtime.settings.titles and recorder is not None and recorder.asked_model,
+            wants_title=self._runtime.settings.titles and recorder.last_use is not None,
         )
         await self._runtime.record(self.begun.held, finish_turn, reply=reply, ids=self._runtime.ids)
         self._count("answered")
@@ -303,21 +299,18 @@ class _RunningTurn:
         end = await self._runtime.record(self.begun.held, fail)
         self._count("retried" if end == "again" else "failed")
 
-    async def _end_early(self, how: End) -> None:
-        held, partial = self.begun.held, self._partial
-        match how:
-            case "stop":
-                await self._runtime.record(held, stop_turn, partial=partial)
-                self._count("stopped")
-            case "roll back":
-                await self._runtime.record(held, roll_back_turn, partial=partial, ids=self._runtime.ids)
-                self._count("rolled_back")
-            case "hand back":
-                await self._runtime.record(held, hand_back_turn)
-                self._count("handed_back")
-            case "lease lost":
-                self._count("lost")
+    async def _end_early(self, end: EarlyEnd) -> None:
+        held, partial, record = self.begun.held, self._partial, self._runtime.record
+        match end:
+            case "stopped":
+                await record(held, stop_turn, partial=partial)
+            case "rolled_back":
+                await record(held, roll_back_turn, partial=partial, ids=self._runtime.ids)
+            case "handed_back":
+                await record(held, hand_back_turn)
+            case "lost":
                 _log.warning("the turn was dropped because its lease could not be renewed in time")
+        self._count(end)
 
     @property
     def _partial(self) -> NewMessage | None:
@@ -334,10 +327,10 @@ class _RunningTurn:
         while not must_cancel(last_renewed_at=last, now=runtime.clock.monotonic()):
             await runtime.sleep(RENEW_EVERY / SECOND)
             try:
-                await runtime.write(lambda tx: renew_turn(tx, begun.held))
+                await runtime.database.write(lambda tx: renew_turn(tx, begun.held))
                 last = runtime.clock.monotonic()
             except LeaseLost:
                 break
             except StoreUnavailable as error:
                 _log.warning("the turn cannot renew its lease: %s", error)
-        self.end("lease lost")
+        self.end("lost")

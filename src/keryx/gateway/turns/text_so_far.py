@@ -1,5 +1,6 @@
 """The text of a running turn since its last step: published at once, stored about once a second."""
 
+from collections import defaultdict
 from typing import Final
 
 from keryx.clock import SECOND, Micros
@@ -23,7 +24,7 @@ class TextSoFar:
         self._runtime = runtime
         self._held = held
         self._after = after
-        self._texts = _no_texts()
+        self._texts: defaultdict[DeltaKind, str] = defaultdict(str)
         self._stored = 0
         """How many characters of the answer are stored."""
         self._stored_at: Micros = runtime.clock.monotonic()
@@ -50,7 +51,7 @@ class TextSoFar:
     def clear(self, *, after: int) -> None:
         """Start again after a step: its message contains the text before it."""
         self._after = after
-        self._texts = _no_texts()
+        self._texts.clear()
         self._stored = 0
 
     def so_far(self, gauge: Gauge | None) -> NewMessage | None:
@@ -78,11 +79,7 @@ class TextSoFar:
             return
         held = self._held
         try:
-            await self._runtime.write(lambda tx: record_text(tx, held, start=start, text=text))
+            await self._runtime.database.write(lambda tx: record_text(tx, held, start=start, text=text))
         except StoreUnavailable:
             return  # the next piece is stored together with this one
         self._stored += len(text)
-
-
-def _no_texts() -> dict[DeltaKind, str]:
-    return {"text": "", "thinking": "", "call": ""}

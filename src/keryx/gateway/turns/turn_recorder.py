@@ -71,14 +71,10 @@ class TurnRecorder:
         self.seen: tuple[int, ...] = ()
         """The messages that joined the turn; the next step or answer that commits counts them as answered."""
         self._text = TextSoFar(runtime, begun.held, after=_last_seq(view.messages))
-        self._last_use: ModelUse | None = None
+        self.last_use: ModelUse | None = None
+        """The stored description of the last request to a model in this turn."""
         self._gauge: Gauge | None = None
         self._is_paused = False
-
-    @property
-    def asked_model(self) -> bool:
-        """Whether a model was asked in this turn."""
-        return self._last_use is not None
 
     @property
     def partial(self) -> NewMessage | None:
@@ -87,27 +83,29 @@ class TurnRecorder:
 
     async def say(self, text: str) -> None:
         """Show a piece of the answer; the text so far is stored about once a second."""
-        await self._clear_pause()
+        await self.pause(None)
         await self._text.add("text", text)
 
     async def think(self, text: str) -> None:
         """Show a piece of the thinking."""
-        await self._clear_pause()
+        await self.pause(None)
         await self._text.add("thinking", text)
 
-    async def pause(self, reason: str) -> None:
-        """Store the reason why no text comes for now."""
-        await self._record_pause(reason)
+    async def pause(self, reason: str | None) -> None:
+        """Store the reason why no text comes for now; None ends the pause."""
+        if reason is not None or self._is_paused:
+            await self._runtime.record(self._held, record_pause, reason=reason)
+            self._is_paused = reason is not None
 
     async def show_call(self, text: str) -> None:
         """Show a line for a tool that the agent runs itself."""
-        await self._clear_pause()
+        await self.pause(None)
         await self._text.add("call", text)
 
     async def note_model(self, use: ModelUse) -> None:
         """Store the model, prompt and tools of a request, unless they are stored already."""
         self._gauge = use.gauge or self._gauge
-        if _is_recorded(use, self._last_use):
+        if _is_recorded(use, self.last_use):
             return
 
         def note(tx: Tx, held: TurnLease) -> None:
@@ -116,12 +114,16 @@ class TurnRecorder:
                 record_gauge(tx, held, gauge=use.gauge)
 
         await self._runtime.record(self._held, note)
-        self._last_use = use
+        self.last_use = use
 
     async def act(self, step: NewMessage) -> StepDone:
         """Store the calls, run them, and return their results in the order of the calls."""
-        await self._clear_pause()
-        step = self._with_effects(step)
+        await self.pause(None)
+        parts = tuple(
+            replace(part, effect=self._effect(part)) if isinstance(part, ToolCallPart) else part
+            for part in step.parts
+        )
+        step = replace(step, parts=parts)
         recorded = await self._runtime.record(
             self._held, record_calls, message=step, seen=self.seen, ids=self._runtime.ids
         )
@@ -288,25 +290,9 @@ class TurnRecorder:
             turn_id=self._held.turn_id,
         )
 
-    def _with_effects(self, step: NewMessage) -> NewMessage:
-        """Return the message with the effect of each call; an unknown tool has none."""
-        parts = tuple(
-            replace(part, effect=self._effect(part)) if isinstance(part, ToolCallPart) else part
-            for part in step.parts
-        )
-        return replace(step, parts=parts)
-
     def _effect(self, call: ToolCallPart) -> StepEffect:
         tool = self._toolbox.find(call.name)
         return "pure" if tool is None else tool.offer.effect_of(call.arguments)
-
-    async def _clear_pause(self) -> None:
-        if self._is_paused:
-            await self._record_pause(None)
-
-    async def _record_pause(self, reason: str | None) -> None:
-        await self._runtime.record(self._held, record_pause, reason=reason)
-        self._is_paused = reason is not None
 
 
 def _last_seq(messages: Sequence[Message | Cover]) -> int:
