@@ -17,7 +17,7 @@ _FAULTS: dict[Fault, PlatformFault] = {
     "lose the message": "lose the message",
     "lose the receipt": "lose the receipt",
     "limit": "limit",
-    "refuse for good": "refuse for good",
+    "refuse permanently": "refuse permanently",
     "dead": "dead",
 }
 

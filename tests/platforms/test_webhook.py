@@ -376,7 +376,7 @@ class Receiver:
             return
         answers: dict[Fault | None, str] = {
             "limit": "429 Too Many Requests\r\nretry-after: 3",
-            "refuse for good": "422 Unprocessable",
+            "refuse permanently": "422 Unprocessable",
             "dead": "410 Gone",
         }
         answer = answers.get(self.fault, "200 OK")

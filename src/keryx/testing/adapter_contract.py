@@ -28,7 +28,7 @@ from keryx.platforms.adapter import Adapter, Malformed, Outgoing, Update
 
 PATIENCE_SECONDS = 30.0
 
-Fault = Literal["down", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
+Fault = Literal["down", "lose the message", "lose the receipt", "limit", "refuse permanently", "dead"]
 """What a service does with the next message: unreachable; accepts and loses it; shows it, but cuts the connection; …"""
 
 LONG = "\n\n".join(
@@ -307,7 +307,7 @@ class AdapterContract(ShowingContract):
         assert not service.shown()
 
     async def test_a_permanent_refusal_is_not_retried(self, service: Service) -> None:
-        outcome = await self._send_with(service, "refuse for good")
+        outcome = await self._send_with(service, "refuse permanently")
         assert isinstance(outcome, Rejected)
         assert outcome.permanent
         assert outcome.reason

@@ -23,7 +23,9 @@ from keryx.core.turns.rules.inbox import Inbound
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
 from keryx.values import dataclass
 
-PlatformFault = Literal["reject", "lose the message", "lose the receipt", "limit", "refuse for good", "dead"]
+PlatformFault = Literal[
+    "reject", "lose the message", "lose the receipt", "limit", "refuse permanently", "dead"
+]
 """A fault for a message. A sender cannot distinguish a lost message from a lost receipt."""
 
 
@@ -190,7 +192,7 @@ class FakePlatform:
 _OUTCOMES: dict[PlatformFault, Outcome] = {
     "reject": Rejected(reason="try again"),
     "lose the message": Unknown(),
-    "refuse for good": Rejected(reason="not like this", permanent=True),
+    "refuse permanently": Rejected(reason="not like this", permanent=True),
     "dead": Rejected(reason="the chat is gone", dead_address=True),
 }
 

@@ -23,7 +23,7 @@ from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
 from keryx.testing.model_server.script import pieces
 from keryx.testing.platform import FakePlatform
 from keryx.tools.tool import ToolCall
-from tests.flow.agents.test_model_turns import Errand, agent_on, texts_of, transcript
+from tests.flow.agents.test_model_turns import RecordingTool, agent_on, texts_of, transcript
 from tests.flow.running import PATIENCE_SECONDS, running, until
 
 SOON = 3 * SECOND
@@ -99,7 +99,7 @@ async def test_a_stop_while_a_tool_runs_ends_the_tool_and_records_its_state(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
-    errand = Errand("book", "once", book)
+    errand = RecordingTool("book", "once", book)
     errand.may_end.clear()
     async with (
         ModelServer([Reply(text="I book.", calls=[Call(name="book")])]) as server,
@@ -146,7 +146,7 @@ class Breaking:
         return STEP if way.startswith("step") and not has_called else ANSWER
 
 
-class Note(Errand):
+class Note(RecordingTool):
     """Counts its calls in each conversation."""
 
     async def run(self, call: ToolCall) -> JsonValue:
@@ -216,7 +216,7 @@ async def test_a_conversation_s_model_answers_from_the_next_turn_until_reset(
 async def test_the_system_prompt_and_the_tools_of_a_turn_can_be_read_again(
     store: Database, platform: FakePlatform, reply: Reply | Refusal
 ) -> None:
-    tools = [Errand("book", "once", Counter())]
+    tools = [RecordingTool("book", "once", Counter())]
     async with ModelServer([reply]) as server, running(store, platform, agent_on(server), tools=tools):
         platform.say("Hello.")
         await until(lambda: bool(platform.said_to("1")))

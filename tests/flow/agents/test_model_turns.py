@@ -39,7 +39,7 @@ CRASH_POINTS_MAX = 80
 """More crash points than a turn has; a story that never ends is a bug."""
 
 
-class Errand:
+class RecordingTool:
     """A tool that logs each run outside the gateway, with a crash point before and after."""
 
     def __init__(
@@ -105,7 +105,7 @@ async def test_a_model_s_steps_thinking_and_usage_are_in_the_transcript(
     ]
     async with (
         ModelServer(script) as server,
-        running(store, platform, agent_on(server), tools=[Errand("book", "once", book)]),
+        running(store, platform, agent_on(server), tools=[RecordingTool("book", "once", book)]),
     ):
         platform.say("Book the hotel.")
         await until(lambda: platform.said_to("1") == ["Booked."])
@@ -155,7 +155,7 @@ async def test_an_answer_that_reached_the_model_s_limit_is_marked(
 
 
 async def test_new_messages_are_read_at_the_next_step(store: Database, platform: FakePlatform) -> None:
-    look = Errand("look", "pure", Counter())
+    look = RecordingTool("look", "pure", Counter())
     look.may_end.clear()
     script = [Reply(calls=[Call(name="look")]), Reply(text="Both.")]
     settings = Settings(busy=BusySettings(default="steer"))
@@ -177,7 +177,7 @@ async def test_in_a_group_other_people_s_messages_do_not_use_the_asker_s_tools(
     store: Database, platform: FakePlatform
 ) -> None:
     book: Counter[str] = Counter()
-    look, booking = Errand("look", "once", Counter()), Errand("book", "once", book)
+    look, booking = RecordingTool("look", "once", Counter()), RecordingTool("book", "once", book)
     look.may_end.clear()
     script = [
         Reply(calls=[Call(name="look")]),
@@ -215,7 +215,7 @@ async def test_an_answer_that_was_cut_off_is_retried_and_shown_once(
     ]
     async with (
         ModelServer(script) as server,
-        running(store, platform, agent_on(server), tools=[Errand("book", "once", book)]),
+        running(store, platform, agent_on(server), tools=[RecordingTool("book", "once", book)]),
     ):
         platform.say("Go.")
         await until(lambda: platform.said_to("1") == ["Here it is."])
@@ -258,7 +258,7 @@ async def test_invalid_arguments_are_answered_and_the_model_retries(
     ]
     async with (
         ModelServer(script) as server,
-        running(store, platform, agent_on(server), tools=[Errand("book", "once", book)]),
+        running(store, platform, agent_on(server), tools=[RecordingTool("book", "once", book)]),
     ):
         platform.say("Book it.")
         await until(lambda: platform.said_to("1") == ["Booked."])
@@ -305,7 +305,7 @@ async def tell(store: Database, *, crash_at: int) -> Told:
     async with ModelServer(play) as server:
         await live(crashing, platform, agent_on(server), book, crash_at=crash_at, over=is_answered)
         await store.write(lambda tx: release_dead_node(tx, holder="crashing"))
-        tools = [Errand("book", "once", book), Errand("look", "pure", book)]
+        tools = [RecordingTool("book", "once", book), RecordingTool("look", "pure", book)]
         async with running(store, platform, agent_on(server), tools=tools):
             await until(is_answered)
         was_unknown = UNKNOWN_RESULT in str([asked.messages for asked in server.requests])
@@ -323,7 +323,7 @@ async def live(
 ) -> None:
     """Run a gateway until it crashes or the story is over, and end all its tasks, as the end of a process does."""
     before = asyncio.all_tasks()
-    tools = [Errand("book", "once", book, crashing.point), Errand("look", "pure", book, crashing.point)]
+    tools = [RecordingTool("book", "once", book, crashing.point), RecordingTool("look", "pure", book, crashing.point)]
     runtime = Runtime(database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing")
     await Gateway(runtime, agent, Toolbox(tools), [platform.adapter()]).start()
     crashing.crash_at(crash_at)

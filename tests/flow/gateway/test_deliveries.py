@@ -37,7 +37,7 @@ async def test_a_permanently_rejected_delivery_is_not_retried(
 
     def refuse(outgoing: Outgoing) -> PlatformFault | None:
         tried.append(outgoing)
-        return "refuse for good" if outgoing.to.chat_id == "1" else None
+        return "refuse permanently" if outgoing.to.chat_id == "1" else None
 
     platform.before_send = refuse
     async with running(store, platform, Actor()):

@@ -22,7 +22,7 @@ from keryx.platforms.adapter import Capabilities, Malformed, Outgoing
 from keryx.store.database import Database
 from keryx.testing.platform import FakeAdapter, FakePlatform
 from tests.flow.running import Actor, gateway_of, last_text, let_in, said, until
-from tests.flow.turns.test_turn_ends import Errand
+from tests.flow.turns.test_turn_ends import RecordingTool
 
 WORD = "canary"
 
@@ -82,7 +82,7 @@ async def test_no_text_of_a_message_and_no_name_is_logged(
     platform = FakePlatform(capabilities=Capabilities(text_max=4_096, shows_typing=True))
     await let_in(store, platform, "ana")
     caplog.set_level(logging.DEBUG, logger="keryx")
-    errand = Errand("fetch", "once", fails_with=ZeroDivisionError(f"{WORD} error"))
+    errand = RecordingTool("fetch", "once", fails_with=ZeroDivisionError(f"{WORD} error"))
     async with gateway_of(store, [QuotingAdapter(platform)], Actor(quote), tools=[errand]):
         for number, text in enumerate(("wait", "raise", "fail", "call", "/search", "/title")):
             platform.deliver(spoken(text, ref=f"update-{number}"))

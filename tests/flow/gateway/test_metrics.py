@@ -53,7 +53,7 @@ async def test_metrics_are_exact_after_a_known_flow(
         waiting += ["lose the receipt"]
         platform.say("lost")
         await until(lambda: numbers.deliveries["sent"] == 5)
-        waiting += ["refuse for good"]
+        waiting += ["refuse permanently"]
         platform.say("never")
         await until(lambda: numbers.deliveries["failed"] == 1)
         assert numbers.turns_running == 0

@@ -24,7 +24,7 @@ from keryx.tools.tool import Tool
 from keryx.tools.workspace import Workspaces
 from tests.flow.agents.test_model_turns import agent_on, transcript
 from tests.flow.running import running, until
-from tests.flow.turns.test_turn_ends import Errand, calling
+from tests.flow.turns.test_turn_ends import RecordingTool, calling
 
 EVERYTHING = Settings(
     toolsets=ToolsetSettings(
@@ -97,7 +97,9 @@ async def test_a_messaging_platform_gets_files_and_terminal_only_if_named(
 ) -> None:
     async with (
         ModelServer([Reply(text="Hello.")]) as server,
-        running(store, platform, agent_on(server), tools=[*tools_in(root, store), Errand("look", "pure")]),
+        running(
+            store, platform, agent_on(server), tools=[*tools_in(root, store), RecordingTool("look", "pure")]
+        ),
     ):
         platform.say("Hello.")
         await until(lambda: platform.said_to("1") == ["Hello."])
@@ -205,7 +207,7 @@ async def test_a_long_result_shows_its_beginning_and_end_and_can_be_read_in_full
 
 
 async def test_a_long_failure_is_cut_like_a_result(store: Database, platform: FakePlatform) -> None:
-    errand = Errand("fetch", "pure", fails_with=ToolFailed("no " * 10_000))
+    errand = RecordingTool("fetch", "pure", fails_with=ToolFailed("no " * 10_000))
     async with running(store, platform, calling("fetch"), tools=[errand]):
         platform.say("go")
         await until(lambda: len(platform.shown) >= 1)

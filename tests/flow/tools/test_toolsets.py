@@ -16,7 +16,7 @@ from keryx.store.database import Database
 from keryx.testing.platform import FakeAdapter, FakePlatform
 from keryx.tools.keryx.plugin import keryx_tools
 from tests.flow.running import Actor, gateway_of, let_in, running, said, until
-from tests.flow.turns.test_turn_ends import Errand, calling
+from tests.flow.turns.test_turn_ends import RecordingTool, calling
 
 LISTS = {"list_sessions", "list_schedules", "list_processes", "list_platforms"}
 STATE = LISTS | {"search_history", "read_session", "read_result"}
@@ -30,7 +30,7 @@ async def tools_told(
 ) -> list[set[str]]:
     """Let people write one after the other, and return the tools that the agent gets."""
     agent = Actor()
-    tools = [*keryx_tools(store), Errand("fetch", "once")]
+    tools = [*keryx_tools(store), RecordingTool("fetch", "once")]
     async with running(store, platform, agent, tools=tools, settings=settings):
         for number, user in enumerate(users, 1):
             platform.say(f"hello {number}", chat=user, user=user)
@@ -69,7 +69,7 @@ async def test_settings_and_grants_decide_by_platform(store: Database, platform:
 async def test_a_tool_that_was_not_offered_does_not_run(
     store: Database, platform: FakePlatform, user: str
 ) -> None:
-    errand, asked = Errand("fetch", "once"), Errand("send", "ask")
+    errand, asked = RecordingTool("fetch", "once"), RecordingTool("send", "ask")
     async with running(store, platform, calling("fetch", "send"), tools=[errand, asked]):
         platform.say("go", user=user)
         await until(lambda: len(platform.shown) == 1)
@@ -88,7 +88,7 @@ async def test_a_tool_that_was_not_offered_does_not_run(
 async def test_an_approved_call_does_not_run_if_its_tool_is_no_longer_offered(
     store: Database, platform: FakePlatform
 ) -> None:
-    asked = Errand("send", "ask")
+    asked = RecordingTool("send", "ask")
     async with running(store, platform, calling("send"), tools=[asked]) as gateway:
         platform.say("go")
         await until(lambda: len(platform.shown) == 1 and not gateway.turns_running)

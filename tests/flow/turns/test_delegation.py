@@ -31,7 +31,7 @@ from keryx.testing.model_server import Asked, Call, ModelServer, Reply
 from keryx.testing.platform import FakePlatform
 from keryx.tools.keryx.plugin import keryx_tools
 from keryx.tools.tool import Tool, Toolbox
-from tests.flow.agents.test_model_turns import Errand, agent_on
+from tests.flow.agents.test_model_turns import RecordingTool, agent_on
 from tests.flow.crashing_store import CrashingStore, crashes_expected
 from tests.flow.running import Actor, last_text, let_in, running, said, until
 
@@ -261,7 +261,7 @@ async def tell(store: Database, platform: FakePlatform, *, crash_at: int | None)
     before = asyncio.all_tasks()
     async with ModelServer(play) as server:
         agent = agent_on(server)
-        errand = Errand("count", "idempotent", book)
+        errand = RecordingTool("count", "idempotent", book)
         if crash_at is None:
             errand.may_end.clear()
         runtime = Runtime(
@@ -282,7 +282,7 @@ async def tell(store: Database, platform: FakePlatform, *, crash_at: int | None)
             await asyncio.gather(*loops, return_exceptions=True)
         await agent.close()
         await store.write(lambda tx: release_dead_node(tx, holder="crashing"))
-        again = [*keryx_tools(store), Errand("count", "idempotent", book)]
+        again = [*keryx_tools(store), RecordingTool("count", "idempotent", book)]
         async with running(store, platform, agent_on(server), tools=again):
             await until(lambda: bool(platform.shown))
     assert platform.said_to("1") == ["It is forty-two."], f"it crashed at {crash_at}"

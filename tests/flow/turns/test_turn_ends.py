@@ -17,7 +17,7 @@ from keryx.tools.tool import ToolCall
 from tests.flow.running import Actor, last_text, running, said, until
 
 
-class Errand:
+class RecordingTool:
     """A tool that logs its runs, and returns or fails as planned."""
 
     def __init__(self, name: str, effect: StepEffect, *, fails_with: Exception | None = None) -> None:
@@ -113,10 +113,10 @@ async def test_a_turn_is_retried_after_a_bug_in_the_agent(
 
 async def test_each_call_has_one_result_whatever_happens(store: Database, platform: FakePlatform) -> None:
     tools = [
-        Errand("fetch", "once"),
-        Errand("look", "pure"),
-        Errand("refuse", "pure", fails_with=ToolFailed("not today")),
-        Errand("crash", "idempotent", fails_with=ZeroDivisionError()),
+        RecordingTool("fetch", "once"),
+        RecordingTool("look", "pure"),
+        RecordingTool("refuse", "pure", fails_with=ToolFailed("not today")),
+        RecordingTool("crash", "idempotent", fails_with=ZeroDivisionError()),
     ]
     async with running(
         store, platform, calling("fetch", "look", "refuse", "crash", "lok"), tools=list(tools)
@@ -133,7 +133,7 @@ async def test_each_call_has_one_result_whatever_happens(store: Database, platfo
 async def test_arguments_that_are_no_object_are_an_error_for_the_agent(
     store: Database, platform: FakePlatform
 ) -> None:
-    errand = Errand("fetch", "once")
+    errand = RecordingTool("fetch", "once")
     async with running(store, platform, calling("fetch", arguments="{broken"), tools=[errand]):
         platform.say("go")
         await until(lambda: len(platform.shown) == 1)
@@ -142,7 +142,7 @@ async def test_arguments_that_are_no_object_are_an_error_for_the_agent(
 
 
 async def test_a_denied_call_does_not_run(store: Database, platform: FakePlatform) -> None:
-    errand = Errand("send", "ask")
+    errand = RecordingTool("send", "ask")
     async with running(store, platform, calling("send"), tools=[errand]) as gateway:
         platform.say("go")
         await until(lambda: len(platform.shown) == 1 and not gateway.turns_running)
@@ -192,7 +192,7 @@ async def test_a_rollback_begins_again_with_both_messages(store: Database, platf
 
 
 async def test_a_stop_between_steps_ends_the_turn(store: Database, platform: FakePlatform) -> None:
-    errand = Errand("fetch", "once")
+    errand = RecordingTool("fetch", "once")
     errand.may_end.clear()
     async with running(store, platform, calling("fetch"), tools=[errand]) as gateway:
         platform.say("go")
@@ -223,7 +223,7 @@ async def test_a_stopping_gateway_hands_its_turns_to_the_next(
 async def test_the_next_gateway_does_not_repeat_a_once_call_that_started(
     store: Database, platform: FakePlatform
 ) -> None:
-    once, pure = Errand("fetch", "once"), Errand("look", "pure")
+    once, pure = RecordingTool("fetch", "once"), RecordingTool("look", "pure")
     once.may_end.clear()
     pure.may_end.clear()
     async with running(store, platform, calling("fetch", "look"), tools=[once, pure]):

@@ -113,11 +113,11 @@ class IdleSessionStory:
 
     def covers_everything(self, world: World) -> bool:
         """Return whether there was a summary, a flush and a reset."""
-        told = world.platform.said_to("ana")
+        notices = world.platform.said_to("ana")
         return (
             world.effects.summaries == 1
             and world.effects.silent >= 1
-            and any("fresh conversation" in text for text in told)
+            and any("fresh conversation" in text for text in notices)
         )
 
 

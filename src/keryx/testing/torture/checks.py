@@ -154,13 +154,13 @@ def _check_failures(
         if fates.get(message.id) == "failed":
             by_chat[message.chat].append(message)
     for failed in by_chat.values():
-        is_told = False
+        is_notified = False
         for message in sorted(failed, key=lambda each: each.no, reverse=True):
-            told = [reply for reply in to[message.id] if reply.is_failure]
-            if len(told) > 1 or len(to[message.id]) > len(told):
+            notices = [reply for reply in to[message.id] if reply.is_failure]
+            if len(notices) > 1 or len(to[message.id]) > len(notices):
                 yield f"{message.id} failed and has {len(to[message.id])} replies"
-            is_told = is_told or bool(told)
-            if not is_told:
+            is_notified = is_notified or bool(notices)
+            if not is_notified:
                 yield f"{message.id} failed without a notice"
 
 

@@ -50,7 +50,7 @@ class Node:
         self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._told = asyncio.Event()
+        self._ready_or_ended = asyncio.Event()
         self._environment = {
             "PATH": os.environ.get("PATH", ""),
             "PYTHONPATH": str(Path(keryx.__file__).parents[1]),
@@ -91,13 +91,13 @@ class Node:
                 env=self._environment,
                 cwd=self._settings.folder,
             )
-        self._told = asyncio.Event()
-        self._listening = asyncio.create_task(self._listen(self._process, self._told))
+        self._ready_or_ended = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen(self._process, self._ready_or_ended))
 
     async def until_ready(self) -> bool:
         """Wait until the gateway is ready, or ends without being ready; return whether it is ready."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._told.wait(), READY_SECONDS)
+            await asyncio.wait_for(self._ready_or_ended.wait(), READY_SECONDS)
         return self.ready_at is not None
 
     async def kill(self) -> None:
@@ -131,15 +131,15 @@ class Node:
             await self._listening
         return code
 
-    async def _listen(self, process: asyncio.subprocess.Process, told: asyncio.Event) -> None:
+    async def _listen(self, process: asyncio.subprocess.Process, ready_or_ended: asyncio.Event) -> None:
         """Read the process's output until it is ready, or has ended."""
         assert process.stdout is not None
         while line := (await process.stdout.readline()).decode():
             if line.startswith(READY):
                 self.ready_at = time.monotonic()
                 self.holder = line.removeprefix(READY).strip()
-                told.set()
-        told.set()
+                ready_or_ended.set()
+        ready_or_ended.set()
 
 
 def free_port(rng: random.Random) -> int:

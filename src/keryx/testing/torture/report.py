@@ -87,7 +87,7 @@ class Report:
 
     def to_json(self) -> str:
         """Return the whole report as JSON."""
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "held": self.held,
             "seed": self.seed,
             "where": self.where,
@@ -109,4 +109,4 @@ class Report:
             "breaches": {promise: list(found) for promise, found in self.breaches.items()},
             "folder": None if self.folder is None else str(self.folder),
         }
-        return json.dumps(told, indent=1)
+        return json.dumps(data, indent=1)
