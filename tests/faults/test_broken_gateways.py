@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from keryx.testing.simulator.simulation import Simulation
 
 from keryx.cli.torture import simulate
 from keryx.core.conversations.tables.sessions import SessionRecord
@@ -29,6 +28,7 @@ from keryx.store.statements import load
 from keryx.testing.simulator.crashes import MessageStory, crash_everywhere
 from keryx.testing.simulator.fault_plan import FaultKind
 from keryx.testing.simulator.history import run_histories
+from keryx.testing.simulator.simulation import Simulation
 from tests.conformance.stage import statement
 
 SEEDS = range(300)

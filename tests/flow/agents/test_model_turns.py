@@ -309,7 +309,9 @@ async def tell(store: Database, *, crash_at: int) -> Told:
         async with running(store, platform, agent_on(server), tools=tools):
             await until(is_answered)
         was_unknown = UNKNOWN_RESULT in str([asked.messages for asked in server.requests])
-    return Told(crashed=crashing.crashed.is_set(), book=book, answers=platform.said_to("1"), was_unknown=was_unknown)
+    return Told(
+        crashed=crashing.crashed.is_set(), book=book, answers=platform.said_to("1"), was_unknown=was_unknown
+    )
 
 
 async def live(
@@ -323,8 +325,13 @@ async def live(
 ) -> None:
     """Run a gateway until it crashes or the story is over, and end all its tasks, as the end of a process does."""
     before = asyncio.all_tasks()
-    tools = [RecordingTool("book", "once", book, crashing.point), RecordingTool("look", "pure", book, crashing.point)]
-    runtime = Runtime(database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing")
+    tools = [
+        RecordingTool("book", "once", book, crashing.point),
+        RecordingTool("look", "pure", book, crashing.point),
+    ]
+    runtime = Runtime(
+        database=crashing, settings=Settings(), ids=Ids(), clock=SystemClock(), holder="crashing"
+    )
     await Gateway(runtime, agent, Toolbox(tools), [platform.adapter()]).start()
     crashing.crash_at(crash_at)
     platform.say("Book it.")
