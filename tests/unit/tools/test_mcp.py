@@ -1,15 +1,11 @@
 """Tools of MCP servers: names, effects, results, faults, and servers that die, sleep or never come."""
 
 import asyncio
-import gc
-import os
 import shutil
 import socket
 import sys
-import warnings
-import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,6 @@ import pytest
 
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import ToolFailed
-from keryx.tools.mcp import client as mcp_link
 from keryx.tools.mcp.mcp_tool import offered_name
 from keryx.tools.mcp.servers import McpServers
 from keryx.tools.mcp.settings import McpServerSettings
@@ -181,32 +176,6 @@ async def test_a_single_turn_waits_for_a_slow_server(
         await servers.ready()
         assert tool_of(servers, "hand__echo").offer.effect == "pure"
         assert servers.troubles() == []
-
-
-async def test_a_program_that_ends_while_it_is_written_to_leaves_no_traceback() -> None:
-    assert callable(mcp_link.connected)  # whose import sees to it
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()  # the garbage of earlier tests, whose warnings would fail this one
-    told: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["message"]))
-    process = await asyncio.create_subprocess_exec("sleep", "60", stdin=asyncio.subprocess.PIPE)
-    assert process.stdin is not None
-    process.kill()
-    # It has ended, and the loop has not had the time to notice.
-    with suppress(ChildProcessError):  # another thread may wait for it already
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - that is the point
-    process.stdin.write(b"Are you there?")
-    pipe = weakref.ref(process.stdin.transport)
-    await process.wait()
-    del process
-
-    def is_collected() -> bool:
-        gc.collect()
-        return pipe() is None
-
-    await until(is_collected)  # the loop holds the pipe until it has told of its end
-    assert told == []
 
 
 async def test_a_failed_server_is_reported_and_not_waited_for(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ closes a connection; other tasks may call through it.
 import asyncio
 import json
 import logging
-import sys
-from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -36,19 +34,6 @@ OUTPUT_MAX: Final = 5_000_000
 
 # The package logs messages that it cannot read, word for word: they may hold private texts.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
-
-
-if sys.version_info < (3, 11, 4):
-    # In these versions asyncio prints a traceback if a program ends while it is written to, unless the writer waits for
-    # the end of the pipe, which the package does not. Later versions print nothing.
-    _lost = SubprocessStreamProtocol.pipe_connection_lost
-
-    def _lost_quietly(protocol: Any, fd: int, exc: Exception | None) -> None:
-        _lost(protocol, fd, exc)
-        if fd == 0:
-            protocol._stdin_closed.exception()  # noqa: SLF001 - an exception that was read is not printed
-
-    SubprocessStreamProtocol.pipe_connection_lost = _lost_quietly  # type: ignore[method-assign, assignment]
 
 
 @asynccontextmanager
