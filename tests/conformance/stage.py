@@ -150,7 +150,7 @@ class Stage:
         """Return a call of a turn as it is now."""
         return await self.look(lambda tx: turns.get_step(tx, turn_id=begun.turn_id, call_id=call_id))
 
-    async def session(self, session_id: str) -> sessions.SessionRecord:
+    async def session(self, session_id: str) -> sessions.Session:
         """Return a session as it is now."""
         return await self.look(lambda tx: sessions.get_session(tx, session_id))
 

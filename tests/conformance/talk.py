@@ -118,7 +118,7 @@ class Talk:
         reply = Reply(message=text_message("assistant", text))
         await self.database.write(lambda tx: finish_turn(tx, begun.held, reply=reply, ids=self.ids))
 
-    async def record(self, session_id: SessionId) -> sessions.SessionRecord:
+    async def record(self, session_id: SessionId) -> sessions.Session:
         """The session's row."""
         return await self.database.read(lambda tx: sessions.get_session(tx, session_id))
 

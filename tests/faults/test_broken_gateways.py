@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from keryx.cli.torture import simulate
-from keryx.core.conversations.tables.sessions import SessionRecord
+from keryx.core.conversations.tables.sessions import Session
 from keryx.core.conversations.transactions import branch_session
 from keryx.core.deliveries.rules.delivery import DeliveryKind
 from keryx.core.deliveries.rules.route import Address
@@ -103,7 +103,7 @@ def only_where_asked(
     return dict(list(reply_addresses(tx, turn, to=to).items())[:1])
 
 
-def no_branch(_tx: Tx, session: SessionRecord, *_: object, **__: object) -> branch_session.Branched:
+def no_branch(_tx: Tx, session: Session, *_: object, **__: object) -> branch_session.Branched:
     return branch_session.Branched(branch_no=session.active_branch_no, message_count=session.message_count)
 
 

@@ -142,7 +142,7 @@ async def test_for_a_session_holds_there_and_ends_with_it(stage: Stage) -> None:
 async def test_what_is_closed_by_a_program_ends_its_rules_as_well(stage: Stage) -> None:
     rule = await allow(stage, "session")
     session = await stage.session(rule.session_id or "")
-    await stage.do(lambda tx: close(tx, session.id, person_id=session.owner_id, reason="done"))  # type: ignore[arg-type]
+    await stage.do(lambda tx: close(tx, session.id, person_id=session.owner_id, reason="done"))
     assert await stage.look(lambda tx: list_rules(tx, session.owner_id, limit=9)) == []
 
 
@@ -228,7 +228,7 @@ async def test_a_purge_takes_its_session_s_rules_and_leaves_those_for_everywhere
     assert await holds(stage)
     session = await stage.session(here.session_id or "")
     await stage.accept("/new")
-    await stage.do(lambda tx: purge_session(tx, session.id, person_id=session.owner_id))  # type: ignore[arg-type]
+    await stage.do(lambda tx: purge_session(tx, session.id, person_id=session.owner_id))
     assert await stage.rows("SELECT id, approval_id FROM approval_rules") == [(everywhere.id, None)]
     assert await holds(stage)
 

@@ -150,7 +150,7 @@ async def test_eight_sessions_that_must_wait_do_not_hold_up_a_ninth(stage: Stage
 
 async def test_counters_hold_over_every_end(stage: Stage) -> None:
     accepted = await stage.accept("one")
-    session: sessions.SessionRecord | None = None
+    session: sessions.Session | None = None
     for _ in range(2):
         begun = await stage.begin()
         await call(stage, begun, ("a", "pure"))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from keryx.core.conversations.rules.message import Message, TextPart, ToolCallPart, preview_of
-from keryx.core.conversations.views.find_session import FoundSession, find_named, read_window
+from keryx.core.conversations.views.find_session import Session, find_named, read_window
 from keryx.core.values.graphemes import cut
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.errors import ToolFailed
@@ -54,7 +54,7 @@ class ReadSession(StoreReader):
         return "\n".join(lines)
 
 
-def _not_one(wanted: str, found: list[FoundSession]) -> str:
+def _not_one(wanted: str, found: list[Session]) -> str:
     if not found:
         return (
             f"There is no conversation {cut(wanted, 60)!r} that may be read here. Give an id or a title as "

@@ -134,7 +134,7 @@ def uncover(tx: Tx, session_id: SessionId, no: int, *, person_id: int) -> bool:
     return dropped
 
 
-def list_holding(tx: ReadTx, session: sessions.SessionRecord) -> list[Cover]:
+def list_holding(tx: ReadTx, session: sessions.Session) -> list[Cover]:
     """Return the summaries that a model reads of what the session shows, oldest range first."""
     return _holding(tx, session.id, session.active_branch_no)
 

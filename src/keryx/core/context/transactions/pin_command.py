@@ -43,7 +43,7 @@ def pin(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     return say(context, _pin(tx, context, session, int(number)))
 
 
-def _pin(tx: Tx, context: CommandContext, session: sessions.SessionRecord, seq: int) -> str:
+def _pin(tx: Tx, context: CommandContext, session: sessions.Session, seq: int) -> str:
     if not pin_message(tx, context.session_id, seq, person_id=context.person.id):
         return f"Message {seq} is pinned already."
     reply = f"Message {seq} is pinned: summaries leave it as it is. /pin remove {seq} takes the pin away."
@@ -56,7 +56,7 @@ def _remove(tx: Tx, context: CommandContext, seq: int) -> str:
     return f"Message {seq} is no longer pinned."
 
 
-def _list(tx: Tx, session: sessions.SessionRecord, shown: Sequence[Segment]) -> str:
+def _list(tx: Tx, session: sessions.Session, shown: Sequence[Segment]) -> str:
     """Return what is pinned on the branch that is shown, the newest last."""
     found = [
         message

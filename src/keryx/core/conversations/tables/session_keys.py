@@ -66,8 +66,3 @@ def remove_keys(tx: Tx, session_id: str) -> None:
 def remove_key(tx: Tx, key: SessionKey) -> None:
     """Forget a key."""
     tx.run("session_keys.remove", key=key)
-
-
-def list_places(tx: ReadTx) -> list[Source]:
-    """Return every chat that somebody spoke in, oldest first."""
-    return [source_from_json(source) for (source,) in tx.rows("session_keys.list_places")]

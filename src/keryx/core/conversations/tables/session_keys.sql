@@ -29,9 +29,3 @@ DELETE FROM session_keys WHERE session_id = :session_id
 -- name: session_keys.remove
 -- Nobody speaks there any more.
 DELETE FROM session_keys WHERE key = :key
-
--- name: session_keys.list_places
--- Every chat that somebody spoke in, oldest first; what a schedule runs in is no chat.
-SELECT k.source FROM session_keys k JOIN sessions s ON s.id = k.session_id
-WHERE s.platform <> 'schedule'
-ORDER BY k.since_at, k.key

@@ -5,26 +5,34 @@ from typing import NamedTuple, TypedDict
 from keryx.clock import Micros
 from keryx.core.approvals.tables import approval_rules
 from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.conversations.rules.session import CloseReason, SessionId, SessionState
+from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.source import Source
+from keryx.core.conversations.rules.title import TitleBy
 from keryx.core.turns.rules.lease import Lease
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, source_from_json, to_json
 from keryx.store.database import ReadTx, Tx
 
 
-class SessionRecord(NamedTuple):
-    """A row of the table."""
+class Session(NamedTuple):
+    """A session as it was when it was read; times are microseconds UTC.
 
-    id: str
+    A named tuple, because lists read thousands of sessions.
+    """
+
+    key: SessionKey | None
+    """A session key that points to the session; None if no key does."""
+    id: SessionId
     profile: str
     owner_id: int
     audience_id: int
-    state: str
+    state: SessionState
     platform: str
     source_json: str
     display_name: str | None
     title: str | None
-    title_by: str | None
+    title_by: TitleBy | None
     preview: str | None
     project_id: int | None
     workspace: str | None
@@ -34,7 +42,7 @@ class SessionRecord(NamedTuple):
     started_at: Micros
     last_active_at: Micros
     closed_at: Micros | None
-    close_reason: str | None
+    close_reason: CloseReason | None
     pinned_at: Micros | None
     archived_at: Micros | None
     deleted_at: Micros | None
@@ -43,7 +51,9 @@ class SessionRecord(NamedTuple):
     last_seq: int
     feed_no: int
     message_count: int
+    """Messages on the active branch."""
     message_total: int
+    """Messages on all branches."""
     tool_call_count: int
     input_tokens: int
     cached_tokens: int
@@ -55,8 +65,13 @@ class SessionRecord(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """Where the session was opened."""
+        """The source at which the session was opened."""
         return source_from_json(self.source_json)
+
+    @property
+    def name(self) -> str:
+        """The name that people see: the title, else the preview, else the id."""
+        return self.title or self.preview or self.id
 
 
 class LockedSession(NamedTuple):
@@ -113,12 +128,12 @@ def add_session(
     )
 
 
-def find_session(tx: ReadTx, session_id: str) -> SessionRecord | None:
+def find_session(tx: ReadTx, session_id: str) -> Session | None:
     """Return a session, or None."""
-    return tx.one(SessionRecord, "sessions.find", session_id=session_id)
+    return tx.one(Session, "sessions.find", session_id=session_id)
 
 
-def get_session(tx: ReadTx, session_id: str) -> SessionRecord:
+def get_session(tx: ReadTx, session_id: str) -> Session:
     """Return a session whoever asks: for the system's own work, never for what a person sees."""
     session = find_session(tx, session_id)
     if session is None:
@@ -126,9 +141,9 @@ def get_session(tx: ReadTx, session_id: str) -> SessionRecord:
     return session
 
 
-def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> SessionRecord:
+def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> Session:
     """Return a session this person may see; one they may not see is not found."""
-    row = tx.one(SessionRecord, "sessions.find_visible", session_id=session_id, person_id=person_id)
+    row = tx.one(Session, "sessions.find_visible", session_id=session_id, person_id=person_id)
     if row is None:
         raise NotFound(f"There is no session {session_id} that you may see.")
     return row

@@ -18,14 +18,14 @@ VALUES (
 )
 
 -- name: sessions.find
--- One session with everything kept about it.
-SELECT {s.session}
+-- A session by id.
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM sessions s
 WHERE s.id = :session_id
 
 -- name: sessions.find_visible
--- One session, if this person belongs to its audience.
-SELECT {s.session}
+-- A session by id, if the person belongs to its audience.
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM sessions s
 JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
 WHERE s.id = :session_id

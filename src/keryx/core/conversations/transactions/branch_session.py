@@ -154,7 +154,7 @@ def edit(
     return _run_again(tx, session_id, branched, seq=appended.seq, person_id=actor.person_id, rerun=wanted)
 
 
-def _shown(tx: Tx, session: sessions.SessionRecord) -> list[Segment]:
+def _shown(tx: Tx, session: sessions.Session) -> list[Segment]:
     return branches.list_path(tx, session_id=session.id, branch_no=session.active_branch_no)
 
 
@@ -171,7 +171,7 @@ def _tail_with_turns(tx: Tx, shown: Sequence[Segment], turns: int) -> list[PathM
 
 
 def _branch(
-    tx: Tx, session: sessions.SessionRecord, shown: Sequence[Segment], point: int, *, reason: BranchReason
+    tx: Tx, session: sessions.Session, shown: Sequence[Segment], point: int, *, reason: BranchReason
 ) -> Branched:
     """Make a branch that keeps the path up to ``point``, and show it."""
     session_id = SessionId(session.id)

@@ -52,7 +52,7 @@ def rename(
     """
     sessions.lock_session(tx, session_id)
     session = sessions.get_visible(tx, session_id, person_id=person_id)
-    if not may_retitle(session.title_by, by):  # type: ignore[arg-type]  # The column holds nothing else.
+    if not may_retitle(session.title_by, by):
         return False
     new = None if title is None else clean_title(title)
     changed = session_changes.set_title(tx, session_id, title=new, by=None if new is None else by)

@@ -43,7 +43,7 @@ def clear_messages(tx: Tx, session_id: SessionId, *, actor: Actor) -> None:
         _keep(tx, session, 0, actor=actor)
 
 
-def _keep(tx: Tx, session: sessions.SessionRecord, up_to: int, *, actor: Actor) -> None:
+def _keep(tx: Tx, session: sessions.Session, up_to: int, *, actor: Actor) -> None:
     shown = branches.list_path(tx, session_id=session.id, branch_no=session.active_branch_no)
     session_id, no = SessionId(session.id), session.last_branch_no + 1
     branches.add_branch(tx, branch_at(shown, up_to, session_id=session_id, no=no, reason="undo"))

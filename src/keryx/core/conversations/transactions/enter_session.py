@@ -78,7 +78,7 @@ def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings,
 
 
 def _start_over(
-    tx: Tx, incoming: _Incoming, old: sessions.SessionRecord, *, key: SessionKey, reason: ResetReason | None
+    tx: Tx, incoming: _Incoming, old: sessions.Session, *, key: SessionKey, reason: ResetReason | None
 ) -> EnteredSession:
     """Open the next session of all the old one's surfaces; after a reset, both sides are told, once."""
     source = incoming.source

@@ -36,7 +36,7 @@ class InheritedSettings:
 NOTHING = InheritedSettings()
 
 
-def handed_by(session: sessions.SessionRecord) -> InheritedSettings:
+def handed_by(session: sessions.Session) -> InheritedSettings:
     """Return what a session hands to the one that follows it: all but its audience and its names."""
     return InheritedSettings(
         profile=session.profile,

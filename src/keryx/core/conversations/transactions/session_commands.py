@@ -24,7 +24,7 @@ from keryx.core.conversations.transactions.switch_session import (
     resume,
     start_new,
 )
-from keryx.core.conversations.views.recent_sessions import ListedSession, list_sessions
+from keryx.core.conversations.views.session_list import Session, list_recent
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.views.session_deliveries import was_shown_at
 from keryx.store.database import Tx
@@ -66,7 +66,7 @@ def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> Comm
     return say(context, "\n".join([*lines, "/resume <number> goes on with one."]))
 
 
-def _mark(session: ListedSession, context: CommandContext) -> str:
+def _mark(session: Session, context: CommandContext) -> str:
     if session.id == context.session_id:
         return "→ "
     return "* " if session.pinned_at is not None else ""
@@ -114,17 +114,17 @@ def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply:
     return say(context, reply, session_id=outcome.session_id)
 
 
-def _listed(tx: Tx, context: CommandContext, limit: int) -> list[ListedSession]:
+def _listed(tx: Tx, context: CommandContext, limit: int) -> list[Session]:
     listed = [
         session
         for audience_id in list_audiences(tx, context.surface)
-        for session in list_sessions(tx, audience_id=audience_id, limit=limit)
+        for session in list_recent(tx, audience_id=audience_id, limit=limit)
     ]
     listed.sort(key=lambda each: (each.pinned_at is not None, each.last_active_at, each.id), reverse=True)
     return listed[:limit]
 
 
-def _choose(tx: Tx, context: CommandContext, wanted: str) -> ListedSession | str:
+def _choose(tx: Tx, context: CommandContext, wanted: str) -> Session | str:
     """Return the one conversation meant, or what to say when that is none or several."""
     listed = _listed(tx, context, SEARCHED)
     if not wanted:
@@ -137,7 +137,7 @@ def _choose(tx: Tx, context: CommandContext, wanted: str) -> ListedSession | str
     return _named(listed, wanted)
 
 
-def _last_here(tx: Tx, context: CommandContext, listed: list[ListedSession]) -> ListedSession | None:
+def _last_here(tx: Tx, context: CommandContext, listed: list[Session]) -> Session | None:
     """Return the last conversation of this chat but its current one; else, or in a scope of many chats, of any."""
     others = [session for session in listed if session.id != context.session_id]
     others.sort(key=lambda session: session.last_active_at, reverse=True)
@@ -147,7 +147,7 @@ def _last_here(tx: Tx, context: CommandContext, listed: list[ListedSession]) -> 
     return found or next(iter(others), None)
 
 
-def _named(listed: list[ListedSession], wanted: str) -> ListedSession | str:
+def _named(listed: list[Session], wanted: str) -> Session | str:
     matching = [session for session in listed if session.id == SessionId(wanted)] or [
         listed[index] for index in match_titles([session.title for session in listed], wanted)
     ]

@@ -30,7 +30,7 @@ class Actor:
     holder: str | None = None
 
 
-def lock_idle(tx: Tx, session_id: str, *, actor: Actor) -> sessions.SessionRecord:
+def lock_idle(tx: Tx, session_id: str, *, actor: Actor) -> sessions.Session:
     """Lock a session that the actor may see and return it. Raises ``SessionBusy`` while a turn lives in it."""
     sessions.lock_session(tx, session_id)
     session = sessions.get_visible(tx, session_id, person_id=actor.person_id)
@@ -50,7 +50,7 @@ def require_idle(tx: Tx, session_id: str, *, give_way: GiveWay, holder: str | No
         )
 
 
-def require_owner(tx: Tx, session: sessions.SessionRecord, *, person_id: int) -> None:
+def require_owner(tx: Tx, session: sessions.Session, *, person_id: int) -> None:
     """Raise ``NotAllowed`` unless the session, or everything, belongs to this person."""
     if session.owner_id != person_id and people.get_person(tx, person_id).role != "owner":
         raise NotAllowed(f"Session {session.id} belongs to somebody else: only its owner may delete it.")

@@ -124,7 +124,7 @@ def platforms(_tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
     return ask_surface(context, "platforms", "")
 
 
-def _session(tx: Tx, context: CommandContext) -> sessions.SessionRecord:
+def _session(tx: Tx, context: CommandContext) -> sessions.Session:
     return sessions.get_visible(tx, context.session_id, person_id=context.person.id)
 
 

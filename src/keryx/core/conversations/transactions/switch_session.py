@@ -106,7 +106,7 @@ def list_audiences(tx: Tx, surface: Surface) -> list[int]:
     return [people.ensure_audience(tx, audience_of(surface.source, surface.person.id))]
 
 
-def _get_switchable(tx: Tx, surface: Surface, session_id: SessionId) -> sessions.SessionRecord:
+def _get_switchable(tx: Tx, surface: Surface, session_id: SessionId) -> sessions.Session:
     current = session_keys.find_key(tx, surface.key)
     # Locked in the order of their ids, so that two surfaces that change places wait for each other.
     for locked in sorted({session_id} if current is None else {session_id, current.session_id}):

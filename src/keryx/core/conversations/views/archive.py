@@ -97,7 +97,7 @@ def continue_export(tx: ReadTx, rest: Rest) -> ExportPage:
     return ExportPage(lines=tuple(lines), rest=Rest(ranges=ranges, turns=turns) if ranges else None)
 
 
-def _session_line(tx: ReadTx, session: sessions.SessionRecord) -> SessionLine:
+def _session_line(tx: ReadTx, session: sessions.Session) -> SessionLine:
     project = None
     if session.project_id is not None:
         project = projects.get_project(tx, session.project_id, owner_id=session.owner_id).name
@@ -110,7 +110,7 @@ def _session_line(tx: ReadTx, session: sessions.SessionRecord) -> SessionLine:
         profile=session.profile,
         display_name=session.display_name,
         title=session.title,
-        title_by=session.title_by,  # type: ignore[arg-type]  # The column has a CHECK.
+        title_by=session.title_by,
         preview=session.preview,
         project=project,
         workspace=session.workspace,

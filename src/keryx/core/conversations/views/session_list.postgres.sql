@@ -1,8 +1,6 @@
 -- name: session_list.merge
 -- The same over all audiences of a person, with filters: the next sessions of each audience, merged.
-SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
-    {s.listed_session}
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM audience_members a CROSS JOIN LATERAL (
     SELECT x.* FROM sessions x
     WHERE x.audience_id = a.audience_id AND x.deleted_at IS NULL AND x.archived_at IS NULL

@@ -1,14 +1,6 @@
--- columns: listed_session
-id, owner_id, state, platform, source AS source_json, display_name, title, title_by, preview, project_id, workspace,
-model, started_at, last_active_at, closed_at, close_reason, pinned_at, archived_at, deleted_at, active_branch_no,
-last_seq, message_count, message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens,
-cost_micros
-
 -- name: session_list.walk
 -- The next sessions of one audience, pinned or not, newest activity first: one walk along the index.
-SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
-    {s.listed_session}
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM sessions s
 WHERE s.audience_id = :audience_id AND s.deleted_at IS NULL AND s.archived_at IS NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -52,17 +44,13 @@ WITH RECURSIVE queue (last_active_at, id, audience_id, row_id) AS (
     ORDER BY 1 DESC, 2 DESC
     LIMIT :limit
 )
-SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
-    {s.listed_session}
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM queue q CROSS JOIN sessions s ON s.rowid = q.row_id
 ORDER BY s.last_active_at DESC, s.id DESC
 
 -- name: session_list.list_archived
 -- The next archived sessions of a person, newest activity first.
-SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
-    {s.listed_session}
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM audience_members a JOIN sessions s ON s.audience_id = a.audience_id
 WHERE a.person_id = :person_id AND s.deleted_at IS NULL AND s.archived_at IS NOT NULL
   AND (s.pinned_at IS NOT NULL) = (:pinned = 1) AND (s.last_active_at, s.id) < (:last_active_at, :id)
@@ -73,14 +61,14 @@ WHERE a.person_id = :person_id AND s.deleted_at IS NULL AND s.archived_at IS NOT
 ORDER BY s.last_active_at DESC, s.id DESC
 LIMIT :limit
 
--- name: session_list.find
--- One session, if this person belongs to its audience.
-SELECT
-    (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key,
-    {s.listed_session}
+-- name: session_list.list_recent
+-- The recent sessions of an audience: pinned sessions first, then by last activity.
+SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM sessions s
-JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :person_id
-WHERE s.id = :session_id
+WHERE s.audience_id = :audience_id AND s.deleted_at IS NULL AND s.archived_at IS NULL
+  AND (s.title IS NOT NULL OR s.message_count > 0 OR s.message_total > 0)
+ORDER BY (s.pinned_at IS NOT NULL) DESC, s.last_active_at DESC, s.id DESC
+LIMIT :limit
 
 -- name: session_list.count
 -- How many sessions a person may see, and how many messages are kept in them; the bin does not count.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from keryx.core.conversations.rules.source import Source
-from keryx.core.conversations.tables import session_keys, sessions
-from keryx.core.conversations.views.own_places import list_own_places
+from keryx.core.conversations.tables import sessions
+from keryx.core.conversations.views.chats import list_chats
 from keryx.core.deliveries.rules.route import (
     Address,
     LocalFile,
@@ -85,7 +85,7 @@ def send_message(
 
 def _known(tx: Tx, here: Source, *, person_id: int, to_others: bool) -> dict[tuple[str, str], Source]:
     """Return the chats that may be sent to, by platform and id; of several accounts the one that was spoken to last."""
-    places = session_keys.list_places(tx) if to_others else list_own_places(tx, person_id)
+    places = list_chats(tx, person_id=None if to_others else person_id)
     lasting = [place.lasting for place in [*places, here]]
     return {(place.platform, place.chat_id): place for place in lasting}
 

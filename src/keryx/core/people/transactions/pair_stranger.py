@@ -10,7 +10,7 @@ from operator import itemgetter
 from keryx.clock import Micros
 from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.conversations.tables import feed
-from keryx.core.conversations.views.own_places import list_own_places
+from keryx.core.conversations.views.chats import list_chats
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import addresses
 from keryx.core.deliveries.transactions.queue_delivery import queue_delivery
@@ -185,7 +185,7 @@ def _tell_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, 
 
     A terminal may be closed for long, so it is told only where no other place is known.
     """
-    places = {Address.of(place) for place in list_own_places(tx, owner_id)}
+    places = {Address.of(place) for place in list_chats(tx, person_id=owner_id)}
     known = [
         (each.last_inbound_at or 0, place)
         for place in places

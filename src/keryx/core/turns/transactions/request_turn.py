@@ -9,7 +9,7 @@ from keryx.core.turns.tables import inbox
 from keryx.store.database import Tx
 
 
-def request_turn(tx: Tx, session: sessions.SessionRecord, *, purpose: ItemPurpose, ref: str) -> int:
+def request_turn(tx: Tx, session: sessions.Session, *, purpose: ItemPurpose, ref: str) -> int:
     """Add the request to the inbox of a session and return the item's id. The ref must be new."""
     inbox_id = inbox.add_item(
         tx,

@@ -16,7 +16,7 @@ from keryx.store.database import Tx
 def ask_title(tx: Tx, session_id: SessionId) -> int | None:
     """Ask for a title in a session whose turn ends, and return the item's id; None where none is wanted."""
     session = sessions.get_session(tx, session_id)
-    if not model_title_due(session.title_by, messages=session.message_total):  # type: ignore[arg-type]  # The column holds nothing else.
+    if not model_title_due(session.title_by, messages=session.message_total):
         return None
     ref = f"title:{session_id}"
     if inbox.find_unsent(tx, ref) is not None:
@@ -29,7 +29,7 @@ def set_model_title(tx: Tx, session_id: SessionId, answer: NewMessage) -> bool:
     sessions.lock_session(tx, session_id)
     session = sessions.get_session(tx, session_id)
     title = model_title_of(text_of(answer.parts))
-    if title is None or not may_retitle(session.title_by, "model"):  # type: ignore[arg-type]  # As above.
+    if title is None or not may_retitle(session.title_by, "model"):
         return False
     session_changes.set_title(tx, session_id, title=title, by="model")
     feed.add_event(tx, session_id, "session.changed")

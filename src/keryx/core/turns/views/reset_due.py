@@ -17,7 +17,7 @@ from keryx.store.database import ReadTx
 __all__ = ["flush_due", "reset_due"]
 
 
-def reset_due(tx: ReadTx, session: sessions.SessionRecord, *, policy: ResetPolicy) -> ResetReason | None:
+def reset_due(tx: ReadTx, session: sessions.Session, *, policy: ResetPolicy) -> ResetReason | None:
     """Return why the session must start over now, or None to go on with it."""
     said_at = session.last_active_at
     if session.state == "closed" or reset.reset_due(policy, last_active_at=said_at, now=tx.now) is None:

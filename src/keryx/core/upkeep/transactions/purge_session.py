@@ -107,9 +107,9 @@ def prune(
     return Pruned(binned=tuple(binned), busy=tuple(busy))
 
 
-def _purge(tx: Tx, session: sessions.SessionRecord) -> Purged:
+def _purge(tx: Tx, session: sessions.Session) -> Purged:
     """Purge a session that is locked and has no turn."""
-    session_id = SessionId(session.id)
+    session_id = session.id
     for require_purgeable in (deliveries.require_purgeable, processes.require_purgeable):
         require_purgeable(tx, session_id)
     copied = conversations.hand_over(tx, session_id)
