@@ -160,17 +160,7 @@ class Stage:
         def read(tx: ReadTx) -> list[Message]:
             session = sessions.get_session(tx, session_id)
             path = branches.list_path(tx, session_id=session_id, branch_no=session.active_branch_no)
-            return [
-                message
-                for segment in path
-                for message in messages.list_range(
-                    tx,
-                    session_id=segment.session_id,
-                    branch_no=segment.branch_no,
-                    first_seq=segment.first_seq,
-                    last_seq=messages.SEQ_MAX if segment.last_seq is None else segment.last_seq,
-                )
-            ]
+            return [message for segment in path for message in messages.list_range(tx, segment)]
 
         return await self.look(read)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from keryx.core.conversations.rules.branch import path
+from keryx.core.conversations.rules.branch import Segment, path
 from keryx.core.conversations.rules.message import Message, NewMessage, Role, TextPart, text_message
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -149,13 +149,7 @@ def shown_messages(tx: ReadTx, session_id: str) -> list[Message]:
     return [
         message
         for segment in path(known, session_id=session_id, no=session.active_branch_no)
-        for message in messages.list_range(
-            tx,
-            session_id=segment.session_id,
-            branch_no=segment.branch_no,
-            first_seq=segment.first_seq,
-            last_seq=messages.SEQ_MAX if segment.last_seq is None else segment.last_seq,
-        )
+        for message in messages.list_range(tx, segment)
     ]
 
 
@@ -167,7 +161,7 @@ def _checked(tx: ReadTx, session_id: str) -> list[Message]:
     own = [
         message
         for no in range(session.last_branch_no + 1)
-        for message in messages.list_range(tx, session_id=session_id, branch_no=no, first_seq=0)
+        for message in messages.list_range(tx, Segment(session_id=session_id, branch_no=no, first_seq=0))
     ]
     assert session.message_total == len(own)
     assert session.input_tokens == sum(message.input_tokens for message in own)

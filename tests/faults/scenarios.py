@@ -21,7 +21,6 @@ from keryx.core.conversations.transactions import (
     append_message,
     branch_session,
     change_session,
-    cut_session,
     import_session,
     manage_project,
     open_session,
@@ -512,10 +511,10 @@ SCENARIOS: dict[str, Scenario] = {
         lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
         lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id, pinned=False),
     ),
-    "cut_session.pop_message": lambda tx, w, _ids: cut_session.pop_message(
+    "branch_session.pop_message": lambda tx, w, _ids: branch_session.pop_message(
         tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
     ),
-    "cut_session.clear_messages": lambda tx, w, _ids: cut_session.clear_messages(
+    "branch_session.clear_messages": lambda tx, w, _ids: branch_session.clear_messages(
         tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
     ),
     "change_session.rename": lambda tx, w, _ids: change_session.rename(tx, w.talk, "Tea", person_id=w.ana.id),

@@ -20,7 +20,7 @@ from keryx.core.conversations.rules.event import START, Event, Position
 from keryx.core.conversations.rules.message import Message, NewMessage, Part, Role, TextPart
 from keryx.core.conversations.rules.session import SessionId, parse_close_reason, parse_session_id
 from keryx.core.conversations.rules.source import Source
-from keryx.core.conversations.transactions import branch_session, change_session, cut_session
+from keryx.core.conversations.transactions import branch_session, change_session
 from keryx.core.conversations.transactions.append_message import Appended, append_message
 from keryx.core.conversations.transactions.branch_session import Branched, NothingToRedo, NothingToUndo
 from keryx.core.conversations.transactions.fork_session import fork_session
@@ -241,11 +241,11 @@ class Keryx:
 
     async def pop(self, session_id: str) -> Message | None:
         """Take back the last message and return it, or None if nothing is shown; ``redo`` brings it back."""
-        return await self._change(cut_session.pop_message, session_id, actor=self._actor)
+        return await self._change(branch_session.pop_message, session_id, actor=self._actor)
 
     async def clear(self, session_id: str) -> None:
         """Show an empty transcript; ``redo`` brings back what was shown."""
-        await self._change(cut_session.clear_messages, session_id, actor=self._actor)
+        await self._change(branch_session.clear_messages, session_id, actor=self._actor)
 
     # Search
 

@@ -74,4 +74,5 @@ class SqliteTx(Tx):
         given: dict[str, Any] = {}
         statement = self._statement(name, given)
         self.wakes |= statement.wakes
-        self._connection.executemany(statement.sql, ({**params, **given} for params in many))
+        # apsw runs a statement with RETURNING only as far as its rows are read.
+        list(self._connection.executemany(statement.sql, ({**params, **given} for params in many)))

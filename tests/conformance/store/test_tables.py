@@ -2,6 +2,7 @@
 
 import pytest
 
+from keryx.core.conversations.rules.branch import Segment
 from keryx.core.conversations.rules.event import START
 from keryx.core.conversations.rules.message import TextPart
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -85,7 +86,7 @@ async def test_a_session_may_be_taken_off_every_surface_and_opened_again(stage: 
 async def test_the_newest_messages_come_first_when_asked_for_the_last(stage: Stage) -> None:
     session_id = await stage.exchange("one", "two")
     last = await stage.look(
-        lambda tx: messages.list_last(tx, session_id=session_id, branch_no=0, first_seq=1, limit=1)
+        lambda tx: messages.list_last(tx, Segment(session_id=session_id, branch_no=0, first_seq=1), limit=1)
     )
     assert [message.text for message in last] == ["two"]
 
@@ -97,9 +98,9 @@ async def test_everybody_hears_what_is_said_to_them_alone_and_where_they_speak(s
     assert len(audiences) == 2
     for audience_id in audiences:
         assert await stage.look(
-            lambda tx, each=audience_id: people.hears(tx, person_id=ben.id, audience_id=each)  # type: ignore[misc]
+            lambda tx, each=audience_id: people.is_member(tx, person_id=ben.id, audience_id=each)  # type: ignore[misc]
         )
-    assert not await stage.look(lambda tx: people.hears(tx, person_id=ben.id, audience_id=99))
+    assert not await stage.look(lambda tx: people.is_member(tx, person_id=ben.id, audience_id=99))
 
 
 async def test_who_adds_what_another_has_just_added_is_to_look_again(stage: Stage) -> None:

@@ -136,7 +136,7 @@ def test_all_lines_of_a_session_are_gathered() -> None:
     archive = parser.end()
     assert archive is not None
     assert (archive.session, archive.tags, archive.messages) == (LINES[0], (LINES[1],), (MESSAGE,))
-    assert [branch.no for branch in archive.known_branches()] == [0, 1, 2]
+    assert [branch.no for branch in archive.known_branches(SESSION.id)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -163,4 +163,4 @@ def test_lines_that_contradict_each_other_are_refused(broken: dict[str, object],
 
 def test_a_first_branch_with_its_own_line_is_not_duplicated() -> None:
     archive = Archive(session=SESSION, branches=(BranchLine(no=0, reason="root", created_at=1),))
-    assert len(archive.known_branches()) == 1
+    assert len(archive.known_branches(SESSION.id)) == 1

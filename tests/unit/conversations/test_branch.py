@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keryx.core.conversations.rules.branch import (
+    SEQ_MAX,
     Branch,
     BranchReason,
     PathMessage,
@@ -34,7 +35,7 @@ def child(no: int, parent: int, seq: int, *, reason: BranchReason = "retry", ses
     )
 
 
-def segment(no: int, first: int, last: int | None, session: str = "s") -> Segment:
+def segment(no: int, first: int, last: int = SEQ_MAX, session: str = "s") -> Segment:
     return Segment(session_id=session, branch_no=no, first_seq=first, last_seq=last)
 
 
@@ -86,7 +87,7 @@ class World:
             for row in sorted(self.rows)
             if (row[0], row[1]) == (part.session_id, part.branch_no)
             and part.first_seq <= row[2]
-            and (part.last_seq is None or row[2] <= part.last_seq)
+            and row[2] <= part.last_seq
         ]
 
 
@@ -140,7 +141,7 @@ def test_repeated_retries_stay_flat() -> None:
     for no in range(50):
         world.append("s", no)
         world.branch("s", no, keep=1, to="s")
-    assert world.path("s", 50) == [segment(0, 1, 1), segment(50, 2, None)]
+    assert world.path("s", 50) == [segment(0, 1, 1), segment(50, 2)]
     assert {branch.parent_no for branch in world.branches[1:]} == {0}
 
 
@@ -149,7 +150,7 @@ def test_a_path_crosses_into_the_session_it_was_forked_from() -> None:
     assert path([ROOT, child(1, 0, 4), fork], session_id="f", no=0) == [
         segment(0, 1, 4),
         segment(1, 5, 9),
-        segment(0, 10, None, "f"),
+        segment(0, 10, session="f"),
     ]
 
 
@@ -157,7 +158,7 @@ def test_an_ancestor_without_messages_of_its_own_is_not_on_the_path() -> None:
     skipped = child(2, 1, 3)
     assert path([ROOT, child(1, 0, 4), skipped], session_id="s", no=2) == [
         segment(0, 1, 3),
-        segment(2, 4, None),
+        segment(2, 4),
     ]
 
 
@@ -201,7 +202,7 @@ def test_a_message_outside_the_path_has_no_owner() -> None:
 
 
 def test_a_branch_at_0_has_no_parent() -> None:
-    assert branch_at([segment(0, 1, None)], 0, session_id="s", no=1, reason="undo") == Branch(
+    assert branch_at([segment(0, 1)], 0, session_id="s", no=1, reason="undo") == Branch(
         session_id="s", no=1, reason="undo"
     )
 

@@ -133,7 +133,7 @@ def _clip(segments: Sequence[Segment], cover: Cover) -> list[tuple[str, int, int
     clipped = []
     for segment in segments:
         first = max(segment.first_seq, cover.first_seq)
-        last = cover.last_seq if segment.last_seq is None else min(segment.last_seq, cover.last_seq)
+        last = min(segment.last_seq, cover.last_seq)
         if first <= last:
             clipped.append((segment.session_id, segment.branch_no, first, last))
     return clipped

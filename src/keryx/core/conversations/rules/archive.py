@@ -91,6 +91,18 @@ class BranchLine:
     parent_no: int | None = None
     parent_seq: int = 0
 
+    def as_branch(self, session_id: str) -> Branch:
+        """Return the branch of a session that the line describes."""
+        return Branch(
+            session_id=session_id,
+            no=self.no,
+            parent_session_id=None if self.parent_no is None else session_id,
+            parent_no=self.parent_no,
+            parent_seq=self.parent_seq,
+            reason=self.reason,
+            created_at=self.created_at,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverLine:
@@ -240,7 +252,7 @@ class Archive:
     messages: tuple[MessageLine, ...] = ()
 
     def __post_init__(self) -> None:
-        known = self.known_branches()
+        known = self.known_branches(self.session.id)
         numbers = [branch.no for branch in known]
         for no in (*numbers, self.session.active_branch_no):
             # Raises for a parent that is missing or is the branch's own descendant.
@@ -256,25 +268,12 @@ class Archive:
                     f"session {self.session.id}: the branch or turn of message {message.seq} is missing"
                 )
 
-    def known_branches(self) -> list[Branch]:
-        """Return the branches as values of the rules, including the first branch."""
-        known = [
-            Branch(
-                session_id=self.session.id,
-                no=line.no,
-                parent_session_id=None if line.parent_no is None else self.session.id,
-                parent_no=line.parent_no,
-                parent_seq=line.parent_seq,
-                reason=line.reason,
-                created_at=line.created_at,
-            )
-            for line in self.branches
-        ]
-        return (
-            known
-            if any(branch.no == 0 for branch in known)
-            else [Branch(session_id=self.session.id, no=0), *known]
-        )
+    def known_branches(self, session_id: str) -> list[Branch]:
+        """Return the branches of the session under the id ``session_id``, including the first branch."""
+        known = [line.as_branch(session_id) for line in self.branches]
+        if all(branch.no != 0 for branch in known):
+            known.insert(0, Branch(session_id=session_id, no=0))
+        return known
 
 
 class ArchiveParser:

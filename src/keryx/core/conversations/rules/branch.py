@@ -18,7 +18,8 @@ from keryx.values import dataclass
 BranchReason = Literal["root", "undo", "retry", "edit", "rollback", "fork"]
 BRANCH_REASONS: Final[tuple[BranchReason, ...]] = get_args(BranchReason)
 
-_FOREVER: Final = 2**63
+SEQ_MAX: Final = 2**62
+"""Greater than the number of any message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,16 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """The messages of one branch from ``first_seq`` to ``last_seq``; None means without end."""
+    """The messages of one branch from ``first_seq`` to ``last_seq``; an open segment ends at ``SEQ_MAX``."""
 
     session_id: str
     branch_no: int
     first_seq: int
-    last_seq: int | None
+    last_seq: int = SEQ_MAX
+
+    def clip(self, *, first_seq: int = 1, last_seq: int = SEQ_MAX) -> "Segment":
+        """Return the part of the segment between two numbers; the part may be empty."""
+        return replace(self, first_seq=max(self.first_seq, first_seq), last_seq=min(self.last_seq, last_seq))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +96,7 @@ def path(branches: Iterable[Branch], *, session_id: str, no: int) -> list[Segmen
     segments: list[Segment] = []
     next_session_id: str | None = session_id
     next_no: int | None = no
-    last_seq: int | None = None
+    last_seq = SEQ_MAX
     while next_session_id is not None and next_no is not None:
         # Remove the branch from ``known``, so that a cycle ends like a missing parent.
         branch = known.pop((next_session_id, next_no), None)
@@ -99,7 +104,7 @@ def path(branches: Iterable[Branch], *, session_id: str, no: int) -> list[Segmen
             raise InvalidValue(
                 f"branch {next_no} of session {next_session_id} does not exist, or is its own ancestor"
             )
-        if last_seq is None or last_seq > branch.parent_seq:
+        if last_seq > branch.parent_seq:
             segments.append(
                 Segment(
                     session_id=branch.session_id,
@@ -108,7 +113,7 @@ def path(branches: Iterable[Branch], *, session_id: str, no: int) -> list[Segmen
                     last_seq=last_seq,
                 )
             )
-        last_seq = branch.parent_seq if last_seq is None else min(last_seq, branch.parent_seq)
+        last_seq = min(last_seq, branch.parent_seq)
         next_session_id, next_no = branch.parent_session_id, branch.parent_no
     segments.reverse()
     return segments
@@ -118,22 +123,13 @@ def owner_of(segments: Sequence[Segment], seq: int) -> Segment | None:
     """Return the segment of the path that holds ``seq``, or None if ``seq`` is outside the path."""
     for segment in reversed(segments):
         if segment.first_seq <= seq:
-            return segment if segment.last_seq is None or seq <= segment.last_seq else None
+            return segment if seq <= segment.last_seq else None
     return None
 
 
 def path_up_to(shown: Sequence[Segment], seq: int) -> list[Segment]:
     """Return the part of a path that ends with message ``seq``."""
-    return [
-        Segment(
-            session_id=segment.session_id,
-            branch_no=segment.branch_no,
-            first_seq=segment.first_seq,
-            last_seq=seq if segment.last_seq is None else min(segment.last_seq, seq),
-        )
-        for segment in shown
-        if segment.first_seq <= seq
-    ]
+    return [segment.clip(last_seq=seq) for segment in shown if segment.first_seq <= seq]
 
 
 def branch_at(
@@ -259,22 +255,18 @@ def _parting(ours: Sequence[Segment], theirs: Sequence[Segment]) -> tuple[int, S
     index = next(place for place, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1])
     mine, other = ours[index], theirs[index]
     if (mine.session_id, mine.branch_no) == (other.session_id, other.branch_no):
-        shared = min(_end(mine), _end(other))
+        shared = min(mine.last_seq, other.last_seq)
         return shared, _going_on(ours, index, shared), _going_on(theirs, index, shared)
-    shared = _end(ours[index - 1]) if index else 0
+    shared = ours[index - 1].last_seq if index else 0
     return shared, _opened(mine), _opened(other)
 
 
-def _end(segment: Segment) -> int:
-    return _FOREVER if segment.last_seq is None else segment.last_seq
-
-
 def _going_on(segments: Sequence[Segment], index: int, seq: int) -> Segment:
-    return _opened(segments[index] if _end(segments[index]) > seq else segments[index + 1])
+    return _opened(segments[index] if segments[index].last_seq > seq else segments[index + 1])
 
 
 def _opened(segment: Segment) -> Segment:
-    return replace(segment, last_seq=None)
+    return replace(segment, last_seq=SEQ_MAX)
 
 
 def _siblings(continuations: dict[Segment, int], *, session_id: str, shown: int) -> Siblings:

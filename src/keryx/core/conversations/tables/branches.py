@@ -1,5 +1,8 @@
 """Branches of sessions, and the links between sessions."""
 
+from dataclasses import asdict
+
+from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Branch, Segment, path
 from keryx.core.conversations.rules.lineage import LinkKind, SessionLink
 from keryx.core.turns.rules.delegation import Delegation
@@ -9,53 +12,34 @@ from keryx.store.database import ReadTx, Tx
 
 
 def list_branches(tx: ReadTx, session_id: str) -> list[Branch]:
-    """Return all branches of a session and every ancestor of theirs in other sessions."""
+    """Return all branches of a session and all their ancestors in other sessions."""
     found: list[Branch] = []
-    wanted, seen = [session_id], {session_id}
-    while wanted:
-        current = wanted.pop()
-        rows = tx.rows("branches.list_of_session", session_id=current)
-        if not rows or rows[0][1] != 0:
-            # A session that is no fork begins with nothing, and keeps no row to say so.
+    waiting, seen = [session_id], {session_id}
+    while waiting:
+        current = waiting.pop()
+        own = tx.all(Branch, "branches.list_of_session", session_id=current)
+        if not own or own[0].no != 0:
+            # Branch 0 has a row only in a fork.
             found.append(Branch(session_id=current, no=0))
-        for session, no, parent_session_id, parent_no, parent_seq, reason, created_at in rows:
-            found.append(
-                Branch(
-                    session_id=session,
-                    no=no,
-                    parent_session_id=parent_session_id,
-                    parent_no=parent_no,
-                    parent_seq=parent_seq,
-                    reason=reason,
-                    created_at=created_at,
-                )
-            )
-            if parent_session_id is not None and parent_session_id not in seen:
-                seen.add(parent_session_id)
-                wanted.append(parent_session_id)
+        found += own
+        parents = {branch.parent_session_id for branch in own if branch.parent_session_id is not None}
+        waiting += sorted(parents - seen)
+        seen |= parents
     return found
 
 
 def list_path(tx: ReadTx, *, session_id: str, branch_no: int) -> list[Segment]:
-    """Return the ranges of messages that make up a branch, oldest first."""
+    """Return the segments of messages that make up a branch, oldest first."""
     return path(list_branches(tx, session_id), session_id=session_id, no=branch_no)
 
 
-def add_branch(tx: Tx, branch: Branch) -> None:
-    """Store a branch; its time is now."""
-    tx.run(
-        "branches.add",
-        session_id=branch.session_id,
-        no=branch.no,
-        parent_session_id=branch.parent_session_id,
-        parent_no=branch.parent_no,
-        parent_seq=branch.parent_seq,
-        reason=branch.reason,
-    )
+def add_branch(tx: Tx, branch: Branch, *, created_at: Micros | None = None) -> None:
+    """Add a branch, created now unless ``created_at`` is given."""
+    tx.run("branches.add", **asdict(branch) | {"created_at": tx.now if created_at is None else created_at})
 
 
 def activate(tx: Tx, *, session_id: str, no: int, message_count: int) -> None:
-    """Show a branch from now on; ``message_count`` must be what its path holds."""
+    """Make a branch the active one; ``message_count`` is the number of messages on its path."""
     tx.run("branches.activate", session_id=session_id, no=no, message_count=message_count)
 
 
@@ -68,7 +52,7 @@ def add_link(
     at_seq: int | None = None,
     origin: str | None = None,
 ) -> None:
-    """Store how a session came from another, or from elsewhere."""
+    """Link a session to the session or the other program that it came from."""
     tx.run(
         "branches.add_link",
         kind=kind,
@@ -85,7 +69,7 @@ def list_links(tx: ReadTx, session_id: str) -> list[SessionLink]:
 
 
 def find_delegation(tx: ReadTx, session_id: str) -> Delegation | None:
-    """Return the task that a session was opened for here, or None; links from elsewhere tell theirs in other words."""
+    """Return the task that a session was opened for in this store, or None; an imported link has another format."""
     task = tx.value("branches.find_delegation", session_id=session_id)
     try:
         return None if task is None else Delegation.parse(task)

@@ -1,15 +1,15 @@
 -- name: branches.list_of_session
--- All branches of a session that have a parent; branch 0 of a session that is no fork has no row.
+-- The branches of a session that have a row. Branch 0 has a row only in a fork.
 SELECT session_id, no, parent_session_id, parent_no, parent_seq, reason, created_at
 FROM branches WHERE session_id = :session_id ORDER BY no
 
 -- name: branches.add
--- A branch that goes on from a message of its parent.
+-- Add a branch that continues from a message of its parent.
 INSERT INTO branches (session_id, no, parent_session_id, parent_no, parent_seq, reason, created_at)
-VALUES (:session_id, :no, :parent_session_id, :parent_no, :parent_seq, :reason, :now)
+VALUES (:session_id, :no, :parent_session_id, :parent_no, :parent_seq, :reason, :created_at)
 
 -- name: branches.activate
--- From now on the session shows this branch, which has so many messages.
+-- Make a branch the active one and store the number of messages on its path.
 UPDATE sessions SET
     active_branch_no = :no,
     last_branch_no = CASE WHEN :no > last_branch_no THEN :no ELSE last_branch_no END,
@@ -17,7 +17,7 @@ UPDATE sessions SET
 WHERE id = :session_id
 
 -- name: branches.add_link
--- How one session came from another, or from elsewhere.
+-- Link a session to the session or the other program that it came from.
 INSERT INTO links (kind, from_session_id, to_session_id, at_seq, origin, created_at)
 VALUES (:kind, :from_session_id, :to_session_id, :at_seq, :origin, :now)
 
@@ -27,6 +27,6 @@ SELECT kind, from_session_id, to_session_id, at_seq, origin, created_at
 FROM links WHERE to_session_id = :session_id OR from_session_id = :session_id ORDER BY id
 
 -- name: branches.find_delegation
--- The task that a session was opened for, as its link tells it.
+-- The task that a session was opened for, from its link.
 SELECT origin FROM links WHERE to_session_id = :session_id AND kind = 'delegation' AND origin IS NOT NULL
 ORDER BY id LIMIT 1

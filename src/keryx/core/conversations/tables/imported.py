@@ -1,11 +1,12 @@
-"""The rows of an imported session, with the times and numbers they had elsewhere."""
+"""The rows of an imported session, with their original times and numbers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from keryx.core.conversations.rules.archive import BranchLine, LinkLine, MessageLine, SessionLine
+from keryx.core.conversations.rules.archive import LinkLine, MessageLine, SessionLine
 from keryx.core.conversations.rules.message import decode_parts, tool_call_count
+from keryx.core.conversations.tables import sessions
 from keryx.store.codec import clean_columns, clean_text, to_json
 from keryx.store.database import RaceLost, Tx
 
@@ -19,7 +20,7 @@ def add_session(
     project_id: int | None,
     last_branch_no: int,
 ) -> None:
-    """Add a session that came from elsewhere, without its counters."""
+    """Add an imported session without its counters. Raise ``RaceLost`` if its id is in use."""
     columns: dict[str, Any] = asdict(session) | {
         "owner_id": owner_id,
         "audience_id": audience_id,
@@ -34,26 +35,21 @@ def add_session(
         raise RaceLost
 
 
-def add_branch(tx: Tx, session_id: str, line: BranchLine) -> None:
-    """Add a branch with its time."""
-    parent_session_id = None if line.parent_no is None else session_id
-    tx.run("imported.add_branch", session_id=session_id, parent_session_id=parent_session_id, **asdict(line))
-
-
 def add_link(tx: Tx, session_id: str, line: LinkLine) -> None:
-    """Note what a session came out of."""
+    """Add a link to the origin of the session."""
     tx.run("imported.add_link", session_id=session_id, **clean_columns(asdict(line)))
 
 
 def add_messages(tx: Tx, session_id: str, lines: Sequence[MessageLine], *, turn_ids: dict[int, int]) -> None:
-    """Add messages with their places and times, and a fact for each; the session has no others."""
-    tx.run_many("imported.add_message", [_columns(session_id, line, turn_ids) for line in lines])
-    tx.run("imported.add_facts", session_id=session_id)
+    """Add all messages of a session, and an event for each."""
+    tx.run_many("messages.add", [_columns(session_id, line, turn_ids) for line in lines])
+    tx.run("imported.add_events", session_id=session_id)
 
 
 def set_counters(tx: Tx, session_id: str, *, last_seq: int, message_count: int) -> None:
-    """Let the counters say what the rows say."""
-    tx.run("imported.count", session_id=session_id, last_seq=last_seq, message_count=message_count)
+    """Set the counters of an imported session."""
+    tx.run("imported.set_counters", session_id=session_id, last_seq=last_seq, message_count=message_count)
+    sessions.recount(tx, session_id)
 
 
 def _columns(session_id: str, line: MessageLine, turn_ids: dict[int, int]) -> dict[str, Any]:
@@ -62,6 +58,7 @@ def _columns(session_id: str, line: MessageLine, turn_ids: dict[int, int]) -> di
     return clean_columns(columns) | {
         "session_id": session_id,
         "parts": clean_text(body),
+        "author_id": None,
         "turn_id": None if turn is None else turn_ids[turn],
         "tool_call_count": tool_call_count(decode_parts(body)),
     }

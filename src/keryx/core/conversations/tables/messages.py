@@ -1,11 +1,12 @@
 """Messages: appended, never changed."""
 
+from dataclasses import asdict
+
+from keryx.core.conversations.rules.branch import SEQ_MAX, Segment
 from keryx.core.conversations.rules.message import Message, NewMessage, encode_parts, tool_call_count
 from keryx.core.conversations.tables.sessions import MessagePlace
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
-
-SEQ_MAX = 2**62
 
 
 def add_message(
@@ -34,44 +35,17 @@ def add_message(
     return message_id
 
 
-def list_range(
-    tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX
-) -> list[Message]:
-    """Return the messages of one branch between two numbers, oldest first."""
-    return tx.all(
-        Message,
-        "messages.list_range",
-        session_id=session_id,
-        branch_no=branch_no,
-        first_seq=first_seq,
-        last_seq=last_seq,
-    )
+def list_range(tx: ReadTx, segment: Segment, *, limit: int = SEQ_MAX) -> list[Message]:
+    """Return the first messages of a segment, oldest first."""
+    return tx.all(Message, "messages.list_range", **asdict(segment), limit=limit)
 
 
-def list_last(
-    tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX, limit: int
-) -> list[Message]:
-    """Return the newest messages of one branch between two numbers, newest first."""
-    return tx.all(
-        Message,
-        "messages.list_last",
-        session_id=session_id,
-        branch_no=branch_no,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        limit=limit,
-    )
+def list_last(tx: ReadTx, segment: Segment, *, limit: int) -> list[Message]:
+    """Return the last messages of a segment, newest first."""
+    return tx.all(Message, "messages.list_last", **asdict(segment), limit=limit)
 
 
-def count_range(
-    tx: ReadTx, *, session_id: str, branch_no: int, first_seq: int, last_seq: int = SEQ_MAX
-) -> int:
-    """Count the messages of one branch between two numbers."""
-    count: int = tx.value(
-        "messages.count_range",
-        session_id=session_id,
-        branch_no=branch_no,
-        first_seq=first_seq,
-        last_seq=last_seq,
-    )
+def count_range(tx: ReadTx, segment: Segment) -> int:
+    """Count the messages of a segment."""
+    count: int = tx.value("messages.count_range", **asdict(segment))
     return count

@@ -3,7 +3,7 @@ id, session_id, branch_no, seq, role, parts AS body, author, author_id, turn_id,
 output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
 
 -- name: messages.add
--- One message at the place taken for it.
+-- Add a message under the number reserved for it.
 INSERT INTO messages (
     session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
     output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
@@ -15,14 +15,15 @@ VALUES (
 RETURNING id
 
 -- name: messages.list_range
--- Messages of one branch between two numbers, oldest first.
+-- The first messages of one branch between two numbers, oldest first.
 SELECT {message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
 ORDER BY seq
+LIMIT :limit
 
 -- name: messages.list_last
--- The newest messages of one branch up to a number, newest first.
+-- The last messages of one branch between two numbers, newest first.
 SELECT {message}
 FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq
@@ -30,6 +31,6 @@ ORDER BY seq DESC
 LIMIT :limit
 
 -- name: messages.count_range
--- How many messages of one branch lie between two numbers.
+-- The number of messages of one branch between two numbers.
 SELECT COUNT(*) FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND seq BETWEEN :first_seq AND :last_seq

@@ -1,11 +1,12 @@
 """Deleting a session for good, and finding those whose time has come."""
 
+from dataclasses import asdict
 from typing import Final, NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Segment
 from keryx.core.conversations.rules.session import SessionId
-from keryx.core.conversations.tables import feed, messages
+from keryx.core.conversations.tables import feed
 from keryx.store.database import ReadTx, Tx
 
 _DROPS: Final = (
@@ -36,15 +37,7 @@ def list_children(tx: ReadTx, session_id: str) -> list[Child]:
 
 def copy_segment(tx: Tx, segment: Segment, *, to_session_id: str) -> list[int]:
     """Copy messages of one session into the first branch of another, numbers kept; return the new row ids."""
-    rows = tx.rows(
-        "purge.copy_range",
-        session_id=segment.session_id,
-        branch_no=segment.branch_no,
-        first_seq=segment.first_seq,
-        last_seq=messages.SEQ_MAX if segment.last_seq is None else segment.last_seq,
-        to_session_id=to_session_id,
-    )
-    return sorted(message_id for (message_id,) in rows)
+    return sorted(tx.values("purge.copy_range", **asdict(segment), to_session_id=to_session_id))
 
 
 def set_parent(tx: Tx, *, session_id: str, no: int, parent: tuple[str, int] | None, parent_seq: int) -> None:
@@ -60,22 +53,16 @@ def set_parent(tx: Tx, *, session_id: str, no: int, parent: tuple[str, int] | No
     )
 
 
-def recount(tx: Tx, session_id: str) -> None:
-    """Take a session's counters over all its rows from the rows."""
-    tx.run("purge.recount", session_id=session_id)
-
-
 def list_in_bin(tx: Tx, *, before: Micros, limit: int) -> list[SessionId]:
     """Return the sessions that have been in the bin since ``before`` or longer, oldest first, and lock them."""
-    return [SessionId(row[0]) for row in tx.rows("purge.list_in_bin", before=before, limit=limit)]
+    return tx.values("purge.list_in_bin", before=before, limit=limit)
 
 
 def list_prunable(
     tx: Tx, *, owner_id: int, before: Micros, platform: str | None, limit: int
 ) -> list[SessionId]:
     """Return a person's closed sessions without activity since ``before``, not pinned, not in the bin; lock them."""
-    rows = tx.rows("purge.list_prunable", owner_id=owner_id, before=before, platform=platform, limit=limit)
-    return [SessionId(row[0]) for row in rows]
+    return tx.values("purge.list_prunable", owner_id=owner_id, before=before, platform=platform, limit=limit)
 
 
 def drop_session(tx: Tx, session_id: str) -> None:

@@ -26,29 +26,6 @@ UPDATE branches SET
     parent_seq = :parent_seq
 WHERE session_id = :session_id AND no = :no
 
--- name: purge.recount
--- The counters over all rows of a session, from the rows.
-UPDATE sessions SET (
-    message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros
-) = (
-    SELECT
-        CAST(SUM(u.messages) AS BIGINT), CAST(SUM(u.tool_call_count) AS BIGINT), CAST(SUM(u.input_tokens) AS BIGINT),
-        CAST(SUM(u.cached_tokens) AS BIGINT), CAST(SUM(u.output_tokens) AS BIGINT),
-        CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
-    FROM (
-        SELECT
-            1 AS messages, m.tool_call_count, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,
-            m.cost_micros
-        FROM messages m WHERE m.session_id = :session_id
-        UNION ALL
-        SELECT 0, 0, t.input_tokens, t.cached_tokens, t.output_tokens, t.thinking_tokens, t.cost_micros
-        FROM turns t WHERE t.session_id = :session_id
-        UNION ALL
-        SELECT 0, 0, 0, 0, 0, 0, 0
-    ) u
-)
-WHERE id = :session_id
-
 -- name: purge.list_in_bin
 -- Sessions that have been in the bin since then or longer, oldest first.
 SELECT id FROM sessions WHERE deleted_at <= :before ORDER BY deleted_at, id LIMIT :limit

@@ -226,3 +226,8 @@ def set_display_name(tx: Tx, session_id: str, display_name: str) -> bool:
         "sessions.set_display_name", session_id=session_id, display_name=clean_text(display_name)
     )
     return changed == 1
+
+
+def recount(tx: Tx, session_id: str) -> None:
+    """Compute the counters of a session from its messages and turns."""
+    tx.run("sessions.recount", session_id=session_id)

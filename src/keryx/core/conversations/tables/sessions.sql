@@ -91,3 +91,26 @@ UPDATE sessions SET
     thinking_tokens = thinking_tokens + :thinking_tokens,
     cost_micros = cost_micros + :cost_micros
 WHERE id = :session_id
+
+-- name: sessions.recount
+-- Compute the counters of a session from its messages and turns.
+UPDATE sessions SET (
+    message_total, tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros
+) = (
+    SELECT
+        CAST(SUM(u.messages) AS BIGINT), CAST(SUM(u.tool_call_count) AS BIGINT), CAST(SUM(u.input_tokens) AS BIGINT),
+        CAST(SUM(u.cached_tokens) AS BIGINT), CAST(SUM(u.output_tokens) AS BIGINT),
+        CAST(SUM(u.thinking_tokens) AS BIGINT), CAST(SUM(u.cost_micros) AS BIGINT)
+    FROM (
+        SELECT
+            1 AS messages, m.tool_call_count, m.input_tokens, m.cached_tokens, m.output_tokens, m.thinking_tokens,
+            m.cost_micros
+        FROM messages m WHERE m.session_id = :session_id
+        UNION ALL
+        SELECT 0, 0, t.input_tokens, t.cached_tokens, t.output_tokens, t.thinking_tokens, t.cost_micros
+        FROM turns t WHERE t.session_id = :session_id
+        UNION ALL
+        SELECT 0, 0, 0, 0, 0, 0, 0
+    ) u
+)
+WHERE id = :session_id

@@ -55,8 +55,7 @@ def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings,
     After a reset, both the person and the agent are told once.
     """
     incoming = _Incoming(source=source, person=person, settings=settings, ids=ids)
-    audience_id = people.ensure_audience(tx, audience_of(source, person.id))
-    people.join_audience(tx, person_id=person.id, audience_id=audience_id)
+    audience_id = people.ensure_member(tx, audience_of(source, person.id), person_id=person.id)
     listener = Listener(person_id=person.id, audience_id=audience_id)
     key, current = find_current(tx, source, listener=listener, settings=settings)
     if current is None:

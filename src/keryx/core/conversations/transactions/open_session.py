@@ -64,8 +64,7 @@ def open_session(
     session_id = SessionId(ids.session_id(tx.now))
     audience_id = handed.audience_id
     if audience_id is None:
-        audience_id = people.ensure_audience(tx, audience_of(source, owner.id))
-        people.join_audience(tx, person_id=owner.id, audience_id=audience_id)
+        audience_id = people.ensure_member(tx, audience_of(source, owner.id), person_id=owner.id)
     sessions.add_session(
         tx,
         id=session_id,

@@ -81,12 +81,12 @@ def _absorb(tx: Tx, session_id: SessionId, fork_id: SessionId, known: list[Branc
         session_id=fork_id,
         no=0,
         parent=(older[-1].session_id, older[-1].branch_no) if older else None,
-        parent_seq=older[-1].last_seq or 0 if older else 0,
+        parent_seq=older[-1].last_seq if older else 0,
     )
     for cover in holding:
         covers.add_cover(tx, replace(cover, session_id=fork_id, branch_no=0))
     blobs.copy_refs(tx, from_holder=blobs.session_holder(session_id), to_holder=blobs.session_holder(fork_id))
-    rows.recount(tx, fork_id)
+    sessions.recount(tx, fork_id)
     for message_id in message_ids:
         feed.add_event(tx, fork_id, "message", message_id)
     feed.add_event(tx, fork_id, "branch", 0)

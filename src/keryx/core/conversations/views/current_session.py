@@ -53,4 +53,4 @@ def _hears(tx: ReadTx, source: Source, current: KeyRecord, *, listener: Listener
     if current.audience_id == listener.audience_id:
         return True
     is_private = source.chat_type == "dm"
-    return is_private and people.hears(tx, person_id=listener.person_id, audience_id=current.audience_id)
+    return is_private and people.is_member(tx, person_id=listener.person_id, audience_id=current.audience_id)

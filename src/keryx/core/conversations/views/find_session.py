@@ -66,6 +66,6 @@ def _find_by_id(tx: ReadTx, wanted: str, *, person_id: int, audience_id: int | N
 def _list(tx: ReadTx, *, person_id: int, audience_id: int | None) -> Sequence[Session]:
     if audience_id is None:
         return list_sessions(tx, person_id=person_id, limit=NAMED_MAX).rows
-    if not people.hears(tx, person_id=person_id, audience_id=audience_id):
+    if not people.is_member(tx, person_id=person_id, audience_id=audience_id):
         return []
     return list_recent(tx, audience_id=audience_id, limit=NAMED_MAX)

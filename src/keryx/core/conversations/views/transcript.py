@@ -1,7 +1,7 @@
-"""What was said in a session: the active branch, from its end backwards, or as a model reads it.
+"""The transcript of a session: the active branch, from its end backwards, or as a model reads it.
 
-Reading costs what is shown: one range of rows where nothing was undone or forked, a few where it was. A torn row
-is a message with an unknown part; it never hides the others.
+Reading costs what is shown: one range of rows, or a few after an undo or a fork. A damaged row is read as a message
+with an unknown part, and never hides other messages.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,10 @@ from typing import NamedTuple
 from keryx.core.context.rules.cover import Cover, covers_on
 from keryx.core.context.rules.openai_chat import ChatMessage, to_openai
 from keryx.core.context.tables.covers import list_covers
-from keryx.core.conversations.rules.branch import Segment, Siblings, path
+from keryx.core.conversations.rules.branch import SEQ_MAX, Segment, Siblings, path
 from keryx.core.conversations.rules.branch import versions as versions_on
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.tables import branches, messages
-from keryx.core.conversations.tables.messages import SEQ_MAX
 from keryx.core.media.views import read_shown
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
@@ -23,7 +22,7 @@ __all__ = ["conversation", "list_transcript", "model_messages", "versions"]
 
 
 class Head(NamedTuple):
-    """The branch that is shown, and the last message before its own ones (0: it begins with nothing)."""
+    """The active branch, and the message before its own messages (0: none)."""
 
     branch_no: int
     parent_seq: int
@@ -40,25 +39,34 @@ def list_transcript(
         raise InvalidValue(f"the last {last} messages: ask for 1 or more, or None for all")
     last_seq = SEQ_MAX if before is None else before - 1
     limit = SEQ_MAX if last is None else last
-    found = _list_last(tx, session_id, person_id=person_id, last_seq=last_seq, limit=limit)
+    # Returns nothing if the session is not visible; _head then raises NotFound.
+    found = tx.all(
+        Message,
+        "transcript.list_last",
+        session_id=session_id,
+        person_id=person_id,
+        last_seq=last_seq,
+        limit=limit,
+    )
     if len(found) < limit:
         head = _head(tx, session_id, person_id=person_id)
         if head.parent_seq:
             inherited = branches.list_path(tx, session_id=session_id, branch_no=head.branch_no)[:-1]
             for segment in reversed(inherited):
-                found += _last_of(tx, segment, last_seq=last_seq, limit=limit - len(found))
+                if len(found) < limit and segment.first_seq <= last_seq:
+                    found += messages.list_last(tx, segment.clip(last_seq=last_seq), limit=limit - len(found))
     found.reverse()
     return found
 
 
 def conversation(tx: ReadTx, session_id: str, *, person_id: int) -> list[ChatMessage]:
-    """Return the active branch in OpenAI's chat format, summaries standing for what they cover."""
-    spoken = model_messages(tx, session_id, person_id=person_id)
-    return to_openai(spoken, media=read_shown(tx, spoken))
+    """Return the active branch in OpenAI's chat format, with summaries instead of the messages that they cover."""
+    read = model_messages(tx, session_id, person_id=person_id)
+    return to_openai(read, media=read_shown(tx, read))
 
 
 def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Message | Cover]:
-    """Return what a model reads of the active branch; covered messages are not even fetched."""
+    """Return the messages and summaries that a model reads of the active branch; do not fetch covered messages."""
     head = _head(tx, session_id, person_id=person_id)
     known = branches.list_branches(tx, session_id)
     segments = path(known, session_id=session_id, no=head.branch_no)
@@ -78,9 +86,9 @@ def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Messa
 
 
 def versions(tx: ReadTx, session_id: str, *, person_id: int) -> dict[int, Siblings]:
-    """Return, for each shown message after which the session has several versions, these versions.
+    """Return the versions that follow a message of the active branch, by the number of that message.
 
-    The key 0 stands for versions of the first message.
+    The key 0 is for versions of the first message.
     """
     head = _head(tx, session_id, person_id=person_id)
     return versions_on(branches.list_branches(tx, session_id), session_id=session_id, no=head.branch_no)
@@ -93,40 +101,10 @@ def _head(tx: ReadTx, session_id: str, *, person_id: int) -> Head:
     return row
 
 
-def _last_of(tx: ReadTx, segment: Segment, *, last_seq: int, limit: int) -> list[Message]:
-    # Inherited segments end where the next branch parted.
-    end = last_seq if segment.last_seq is None else min(last_seq, segment.last_seq)
-    if limit < 1 or end < segment.first_seq:
-        return []
-    return messages.list_last(
-        tx,
-        session_id=segment.session_id,
-        branch_no=segment.branch_no,
-        first_seq=segment.first_seq,
-        last_seq=end,
-        limit=limit,
-    )
-
-
 def _between(tx: ReadTx, segments: Sequence[Segment], *, first_seq: int, last_seq: int) -> list[Message]:
     found: list[Message] = []
     for segment in segments:
-        first = max(first_seq, segment.first_seq)
-        end = last_seq if segment.last_seq is None else min(last_seq, segment.last_seq)
-        if first <= end:
-            found += messages.list_range(
-                tx, session_id=segment.session_id, branch_no=segment.branch_no, first_seq=first, last_seq=end
-            )
+        part = segment.clip(first_seq=first_seq, last_seq=last_seq)
+        if part.first_seq <= part.last_seq:
+            found += messages.list_range(tx, part)
     return found
-
-
-def _list_last(tx: ReadTx, session_id: str, *, person_id: int, last_seq: int, limit: int) -> list[Message]:
-    """Return the newest messages of the shown branch's own up to a number, newest first; none if not visible."""
-    return tx.all(
-        Message,
-        "transcript.list_last",
-        session_id=session_id,
-        person_id=person_id,
-        last_seq=last_seq,
-        limit=limit,
-    )

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Segment, owner_of
 from keryx.core.conversations.rules.message import PREVIEW_LENGTH, decode_parts, preview_of, stored_text
-from keryx.core.conversations.tables import branches, messages
+from keryx.core.conversations.tables import branches
 from keryx.core.search.rules.query import Phrase, Query
 from keryx.core.search.rules.snippet import Snippet, make_snippet
 from keryx.core.search.views.match_rows import Match
@@ -142,7 +142,7 @@ class NeighbourReader:
     def _read_back(self, session: SessionRow, seq: int) -> tuple[Neighbour, ...]:
         found: list[MessageRow] = []
         for segment in reversed(self._path(session)):
-            last = seq - 1 if segment.last_seq is None else min(seq - 1, segment.last_seq)
+            last = min(seq - 1, segment.last_seq)
             if len(found) < self._reach and segment.first_seq <= last:
                 found += list_last(self._tx, segment, last_seq=last, limit=self._reach - len(found))
         return tuple(map(_neighbour, reversed(found)))
@@ -150,7 +150,7 @@ class NeighbourReader:
     def _read_on(self, session: SessionRow, seq: int) -> tuple[Neighbour, ...]:
         found: list[MessageRow] = []
         for segment in self._path(session):
-            last = messages.SEQ_MAX if segment.last_seq is None else segment.last_seq
+            last = segment.last_seq
             first = max(seq + 1, segment.first_seq)
             if len(found) < self._reach and first <= last:
                 limit = self._reach - len(found)
