@@ -29,7 +29,7 @@ EXCEPTIONS: Mapping[str, str] = {
     + "settings of a session.",
     "keryx.core.conversations.transactions.change_session.set_workspace": LATER + "settings of a session.",
     "keryx.core.conversations.transactions.manage_project.change_project": LATER + "settings of a project.",
-    "keryx.core.conversations.views.feed.end": LATER + "where a new client of the feed begins.",
+    "keryx.core.conversations.tables.feed.end": LATER + "where a new client of the feed begins.",
     "keryx.core.conversations.views.feed.list_of_session": LATER + "a client of the feed fetches a gap.",
     "keryx.core.media.transactions.collect_blobs": LATER + "upkeep deletes blobs without references.",
     "keryx.core.people.transactions.manage_access.learn_alias": LATER + "adapters learn two ids of one user.",

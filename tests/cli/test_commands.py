@@ -81,10 +81,12 @@ def test_the_model_command_names_the_agent(home: dict[str, str]) -> None:
     def told(**variables: str) -> str:
         return invoke({**home, **variables}, "--print", "/model").stdout
 
-    assert told().startswith("Here answers the built-in guide (no model is set up). /model <provider:name> ")
-    assert told(KERYX_MODEL="openai:gpt-5").startswith("Here answers openai:gpt-5. ")
+    assert told().startswith(
+        "Answers here come from the built-in guide (no model is set up). /model <provider:name> "
+    )
+    assert told(KERYX_MODEL="openai:gpt-5").startswith("Answers here come from openai:gpt-5. ")
     assert told(KERYX_AGENT_COMMAND="cat") == (
-        "Here answers cat, and /model changes nothing: it has its own models.\n"
+        "Answers here come from cat. It chooses its own models, so /model changes nothing.\n"
     )
 
 

@@ -71,7 +71,7 @@ async def test_one_session_s_stream_has_no_gaps_and_is_not_for_others(talk: Talk
 
 async def test_facts_are_asked_for_in_bounded_numbers(talk: Talk) -> None:
     for limit in (0, 1_001):
-        with pytest.raises(InvalidValue, match="facts at once"):
+        with pytest.raises(InvalidValue, match="events at once"):
             await talk.database.read(lambda tx, n=limit: list_after(tx, person_id=talk.owner.id, limit=n))  # type: ignore[misc]
 
 

@@ -168,10 +168,7 @@ async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clo
 async def test_an_empty_list_is_said(talk: Talk) -> None:
     await talk.session(key=CLI_KEY)
     chat = Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
-    assert (
-        await chat.reply("/sessions")
-        == "There are no conversations yet. Say something, and this is the first."
-    )
+    assert await chat.reply("/sessions") == "There are no conversations yet. Write something to start one."
 
 
 async def test_a_group_hears_nothing_of_private_conversations(chat: Chat, family: Chat) -> None:
@@ -188,7 +185,7 @@ async def test_attach_and_detach(chat: Chat) -> None:
     phone_id = await chat.talk.session("On the phone", key=PHONE_KEY, source=PHONE)
     assert await chat.reply("/attach") == "Say which: /attach <number, name or id>. /sessions lists them."
     assert "There is no conversation called" in await chat.reply("/attach nothing")
-    assert (await chat.reply("/detach")).startswith("This conversation is held nowhere else")
+    assert (await chat.reply("/detach")).startswith("No other chat shows this conversation")
     assert await chat.reply("/attach on the") == "This chat is now part of 'On the phone'. /detach ends that."
     assert await shown(chat) == phone_id
     assert await chat.reply("/attach on the") == "This chat is part of that conversation already."
@@ -273,18 +270,19 @@ async def test_title(chat: Chat) -> None:
 
 async def test_a_program_that_answers_has_its_own_models(chat: Chat) -> None:
     chat.settings = Settings(answering=Answering(default="a program", takes_models=False))
-    told = "Here answers a program, and /model changes nothing: it has its own models."
+    told = "Answers here come from a program. It chooses its own models, so /model changes nothing."
     assert await chat.reply("/model openai:big-1") == told
 
 
 async def test_model_and_personality(chat: Chat) -> None:
     session_id = await shown(chat)
     assert await chat.reply("/model") == (
-        "Here answers the configured model. /model <provider:name> asks another, such as /model openai:gpt-5."
+        "Answers here come from the configured model. /model <provider:name> chooses another model, "
+        "such as /model openai:gpt-5."
     )
     back = "/model none goes back to the configured model."
     assert await chat.reply("/model openai: big-1") == (
-        f"From the next turn on, openai:big-1 is asked here. {back}"
+        f"From the next turn on, openai:big-1 answers here. {back}"
     )
     assert await chat.reply("/model") == f"The model here is openai:big-1. {back}"
     assert await chat.reply("/model opnai:big-1") == (
@@ -302,22 +300,26 @@ async def test_a_personality_is_chosen_from_those_configured(chat: Chat) -> None
     session_id = await shown(chat)
     assert "None is configured" in await chat.reply("/personality")
     assert await chat.reply("/personality pirate") == (
-        "There is no personality 'pirate'. None is configured: `personalities` in the configuration names them."
+        "There is no personality 'pirate'. None is configured: add some under `personalities` in the configuration."
     )
     texts = {"Pirate": "Arr", "poet": "In verse."}
     chat.settings = Settings(
         personalities={name: Personality(name=name, text=text) for name, text in texts.items()}
     )
-    choice = "/personality <name> sets one of Pirate, poet; /personality none takes it away."
-    assert await chat.reply("/personality") == f"The agent speaks here as itself. {choice}"
-    assert await chat.reply("/personality pirate") == "From the next turn on, Pirate speaks here."
-    assert await chat.reply("/personality") == f"Here speaks Pirate. {choice}"
+    choice = "/personality <name> sets one of Pirate, poet; /personality none removes it."
+    assert await chat.reply("/personality") == f"The agent has no personality here. {choice}"
+    assert (
+        await chat.reply("/personality pirate") == "From the next turn on, the agent speaks as Pirate here."
+    )
+    assert await chat.reply("/personality") == f"The agent speaks as Pirate here. {choice}"
     facts = await chat.talk.database.read(lambda tx: show_context(tx, session_id, person_id=chat.person.id))
     assert facts.personality == "Arr"
     assert await chat.reply("/personality piratte") == (
         f"There is no personality 'piratte'. Did you mean Pirate? {choice}"
     )
-    assert await chat.reply("/personality none") == "From the next turn on, the agent speaks here as itself."
+    assert (
+        await chat.reply("/personality none") == "From the next turn on, the agent has no personality here."
+    )
     assert (await chat.talk.record(session_id)).personality is None
 
 

@@ -15,7 +15,7 @@ from keryx.core.conversations.rules.archive import Archive, MessageLine, Session
 from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart, text_message
 from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.session_settings import ModelSettings, Personality
-from keryx.core.conversations.rules.source import LOCAL_CLI, passing_place
+from keryx.core.conversations.rules.source import LOCAL_CLI, one_shot_source
 from keryx.core.conversations.tables import sessions
 from keryx.core.conversations.transactions import (
     append_message,
@@ -96,7 +96,7 @@ def _cancel(tx: Tx, _world: World, ids: Ids) -> None:
 
 
 def _leave(tx: Tx, _world: World, ids: Ids) -> int:
-    place = passing_place("one")
+    place = one_shot_source("one")
     held = accounts.take_connector(tx, platform="local", account=place.account or "", holder="script")
     assert held is not None
     said = inbound("hello", source=place)
@@ -600,7 +600,7 @@ SCENARIOS: dict[str, Scenario] = {
         ids,
         source=LOCAL_CLI,
         person=w.ana,
-        wishes=program_sessions.SessionSettings(title="Tea", project="new"),
+        options=program_sessions.SessionOptions(title="Tea", project="new"),
     ),
     "program_sessions.ensure_session": lambda tx, w, ids: program_sessions.ensure_session(
         tx, ids, source=dm("program"), person=w.ana, settings=Settings()
@@ -619,7 +619,7 @@ PARTS: frozenset[str] = frozenset(
         "purge.hand_over",
         "purge.purge",
         "purge.require_purgeable",
-        "purge.tell_purged",
+        "purge.add_purge_events",
         "answer_question.answer_question",
         "enter_session.enter_session",
         "begin_turn.take_seen",
@@ -638,7 +638,7 @@ PARTS: frozenset[str] = frozenset(
         "request_turn.request_turn",
         "queue_delivery.queue_delivery",
         "queue_delivery.queue_reply",
-        "turn_guard.hold_turn",
+        "session_guard.require_turn_lease",
         "session_guard.lock_idle",
         "session_guard.require_idle",
         "session_guard.require_owner",

@@ -70,7 +70,7 @@ def together(*all_broken: Broken) -> Broken:
 
 
 @contextmanager
-def without_hold_turn() -> Iterator[None]:
+def without_turn_leases() -> Iterator[None]:
     """Disable the check of the turn's lease."""
 
     def trust(tx: Tx, held: TurnLease) -> turns.Turn:
@@ -78,8 +78,8 @@ def without_hold_turn() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
-            if name.startswith("keryx.core.") and hasattr(module, "hold_turn"):
-                patch.setattr(module, "hold_turn", trust)
+            if name.startswith("keryx.core.") and hasattr(module, "require_turn_lease"):
+                patch.setattr(module, "require_turn_lease", trust)
         yield
 
 
@@ -133,7 +133,7 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
     ),
     "no fencing": (
         together(
-            without_hold_turn,
+            without_turn_leases,
             sql("sessions.append", "ELSE lease_holder = :holder AND", "ELSE 1 = 1 OR :holder = '' AND"),
         ),
         crashes("freeze", gateways=2, short=True),

@@ -20,7 +20,7 @@ from keryx.core.conversations.transactions.append_message import append_message
 from keryx.core.conversations.transactions.fork_session import fork_session
 from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
 from keryx.core.conversations.transactions.program_sessions import (
-    SessionSettings,
+    SessionOptions,
     create_session,
     enter_store,
 )
@@ -213,9 +213,9 @@ class _Filling:
     async def _learn(self, when: Micros) -> None:
         """Create a long conversation whose beginning a summary covers."""
         ids, owner = self.player.ids, self.owner
-        wishes = SessionSettings(title="Italian, six words a day", model=sample.GPT)
+        options = SessionOptions(title="Italian, six words a day", model=sample.GPT)
         session_id = await self.player.at(
-            when, lambda tx: create_session(tx, ids, source=LOCAL_CLI, person=owner, wishes=wishes)
+            when, lambda tx: create_session(tx, ids, source=LOCAL_CLI, person=owner, options=options)
         )
         words = [entry.split() for entry in sample.WORDS.split(", ")]
         for first in range(0, len(words), WORDS_A_LESSON):

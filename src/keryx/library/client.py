@@ -26,7 +26,7 @@ from keryx.core.conversations.transactions.branch_session import Branched, Nothi
 from keryx.core.conversations.transactions.fork_session import fork_session
 from keryx.core.conversations.transactions.import_session import import_session
 from keryx.core.conversations.transactions.program_sessions import (
-    SessionSettings,
+    SessionOptions,
     create_session,
     ensure_session,
 )
@@ -90,10 +90,10 @@ class Keryx:
     ) -> Session:
         """Open a session that no chat points to. A project that does not exist is created."""
         source = Source(platform=platform, chat_id=LIBRARY, chat_type="dm")
-        wishes = SessionSettings(title=title, project=project, workspace=workspace, model=model)
+        options = SessionOptions(title=title, project=project, workspace=workspace, model=model)
 
         def work(tx: Tx) -> Session:
-            made = create_session(tx, self._ids, source=source, person=self._person, wishes=wishes)
+            made = create_session(tx, self._ids, source=source, person=self._person, options=options)
             return get_session(tx, made, person_id=self._person_id)
 
         return await self._changed(work)

@@ -7,7 +7,7 @@ from keryx.core.accounts.transactions import Connector, release_connector, take_
 from keryx.core.accounts.views import list_platforms
 from keryx.core.conversations.rules.message import TextPart
 from keryx.core.conversations.rules.session_key import ScopeSettings
-from keryx.core.conversations.rules.source import LOCAL_CLI, Source, passing_place
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source, one_shot_source
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import home_channels, outbox
 from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
@@ -23,7 +23,7 @@ from keryx.testing.clock import FakeClock
 from tests.conformance.acting import ask, call
 from tests.conformance.stage import Meanwhile, Stage
 
-PRINT = passing_place("one")
+PRINT = one_shot_source("one")
 WEB = Source(platform="web", chat_id="browser", chat_type="dm")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from keryx.core.accounts.transactions import take_connector
-from keryx.core.conversations.rules.source import LOCAL_CLI, Source, passing_place
+from keryx.core.conversations.rules.source import LOCAL_CLI, Source, one_shot_source
 from keryx.core.deliveries.rules.route import SplitChat
 from keryx.core.deliveries.transactions.send_message import MessageQueued, OutgoingMessage, send_message
 from keryx.core.deliveries.transactions.set_home import set_home
@@ -160,7 +160,7 @@ async def test_each_chat_is_reached_through_the_account_it_was_spoken_to(stage: 
 
 
 async def test_the_terminal_is_reached_and_not_what_was_there_for_one_answer(stage: Stage) -> None:
-    place = passing_place("1")
+    place = one_shot_source("1")
     await stage.exchange("hello terminal", source=LOCAL_CLI)
     await stage.do(lambda tx: take_connector(tx, platform="local", account="print-1", holder="print"))
     await stage.exchange("a question", source=place)

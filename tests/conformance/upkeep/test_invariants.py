@@ -44,16 +44,16 @@ TAMPERED: dict[str, str] = {
     "turn_invariants.shared_keys": "UPDATE steps SET idempotency_key = 'same'",
     "conversation_invariants.gaps_in_streams": "DELETE FROM feed WHERE number = 2 AND session_id IS NOT NULL",
     "conversation_invariants.gaps_in_personal_streams": "UPDATE people SET feed_no = feed_no + 1",
-    "conversation_invariants.untold_messages": "UPDATE feed SET kind = 'turn' WHERE kind = 'message'",
+    "conversation_invariants.messages_without_event": "UPDATE feed SET kind = 'turn' WHERE kind = 'message'",
     "schedule_invariants.wrong_fires": "INSERT INTO fires (schedule_id, due_at, state, inbox_id, fired_at) "
     "SELECT MIN(s.id), 1, 'fired', MIN(i.id), 1 FROM schedules s, inbox i WHERE i.fate = 'answered'",
     "schedule_invariants.repeating_schedules": "UPDATE schedules SET last_due_at = due_at",
 }
 FOLLOWED: dict[str, str] = {
-    # What is only found by following what a session shows.
-    "was never counted": "UPDATE sessions SET last_branch_no = 0",
+    # Found only by following the active branch.
+    "last_branch_no is 0, but branch": "UPDATE sessions SET last_branch_no = 0",
     "does not exist, or is its own ancestor": "UPDATE branches SET parent_no = 55",
-    "are shown": "UPDATE sessions SET message_count = message_count + 1",
+    "but the active branch has": "UPDATE sessions SET message_count = message_count + 1",
     "stands for messages that are not there": "UPDATE covers SET first_seq = 90, last_seq = 99",
 }
 OTHER_WAY = {

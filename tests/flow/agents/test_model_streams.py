@@ -203,7 +203,9 @@ async def test_a_conversation_s_model_answers_from_the_next_turn_until_reset(
             assert platform.said_to("1")[-1] == reply
 
         await say("Who?", "I am scripted.")
-        chosen = "From the next turn on, openai:other is asked here. /model none goes back to the configured model."
+        chosen = (
+            "From the next turn on, openai:other answers here. /model none goes back to the configured model."
+        )
         await say("/model openai:other", chosen)
         await say("Who?", "I am other.")
         await say("/model opnai:x", f"There is no provider 'opnai'. {nearest_names('opnai', PROVIDERS)}")

@@ -16,7 +16,7 @@ from keryx.cli.chat.worker import TerminalWorker, accept_line
 from keryx.cli.waiting import BY_SIGNAL, on_signals, wait_for_first
 from keryx.clock import SECOND
 from keryx.core.conversations.rules.message import text_of
-from keryx.core.conversations.rules.source import passing_place
+from keryx.core.conversations.rules.source import one_shot_source
 from keryx.core.turns.transactions.accept_message import Accepted
 from keryx.core.turns.transactions.cancel_item import cancel_item
 from keryx.core.turns.views.terminal import (
@@ -53,7 +53,7 @@ async def print_answer(
     # Asking for a title would delay the exit.
     runtime = replace(runtime, settings=replace(runtime.settings, titles=False))
     question = _Question(
-        runtime, LocalChat(source=passing_place(runtime.ids.token()), settings=runtime.settings)
+        runtime, LocalChat(source=one_shot_source(runtime.ids.token()), settings=runtime.settings)
     )
     adapter = TerminalAdapter(question.chat.source.account, shown=_shown_at_once)
     with on_signals(question.stop, signal.SIGINT, signal.SIGTERM):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from keryx.core.conversations.rules.source import PASSING
+from keryx.core.conversations.rules.source import ONE_SHOT_PREFIX
 from keryx.core.turns.rules.lease import LEASE_TIME
 from keryx.store.database import ReadTx, Tx
 
@@ -15,9 +15,9 @@ class HeldAccount(NamedTuple):
     holder: str
 
     @property
-    def is_passing(self) -> bool:
+    def is_one_shot(self) -> bool:
         """Whether it is there for one answer."""
-        return self.platform == "local" and self.account.startswith(PASSING)
+        return self.platform == "local" and self.account.startswith(ONE_SHOT_PREFIX)
 
     @property
     def name(self) -> str:

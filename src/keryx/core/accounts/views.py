@@ -14,5 +14,5 @@ def list_held(tx: ReadTx) -> list[HeldAccount]:
 
 def list_platforms(tx: ReadTx) -> list[str]:
     """Return the accounts that are connected now, as people name them."""
-    named = (each.platform if each.is_passing else each.name for each in connector_leases.list_held(tx))
+    named = (each.platform if each.is_one_shot else each.name for each in connector_leases.list_held(tx))
     return list(dict.fromkeys(named))

@@ -1,4 +1,4 @@
-"""The settings of conversations: what shares one, personalities, and titles."""
+"""The settings of conversations: scope, personalities and titles."""
 
 from typing import Any, Final, get_args
 
@@ -12,7 +12,7 @@ _SCOPE: Final = ScopeSettings()
 
 
 def personality_name(chosen: str) -> str:
-    """Return a name that ``/personality`` can be told in one word, or raise ``InvalidValue``."""
+    """Return the name of a personality, or raise ``InvalidValue`` unless it is one word."""
     if chosen.split() != [chosen] or CONTROL.search(chosen):
         raise InvalidValue(f"the personality's name {chosen!r} must be one word")
     return chosen
@@ -53,11 +53,11 @@ ROWS: Final[tuple[Setting[Any], ...]] = (SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD, PE
 
 
 def scope_settings(values: Values) -> ScopeSettings:
-    """Return what shares a conversation."""
+    """Return the scope settings."""
     return ScopeSettings(dm=values.of(SCOPE_DM), group=values.of(SCOPE_GROUP), thread=values.of(SCOPE_THREAD))
 
 
 def personalities(values: Values) -> dict[str, Personality]:
-    """Return what ``/personality`` may choose from, by name."""
+    """Return the configured personalities by name."""
     texts = values.by_choice(PERSONALITY)
     return {name: Personality(name=name, text=text) for name, text in texts.items() if text is not None}

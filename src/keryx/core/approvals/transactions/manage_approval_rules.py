@@ -10,7 +10,7 @@ from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME
 from keryx.core.approvals.rules.approval_rule import CallToApprove
 from keryx.core.approvals.tables import approval_rules, approvals
 from keryx.core.conversations.tables import feed
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.people.rules.person import PersonId
 from keryx.core.turns.rules.lease import TurnLease
 from keryx.errors import NotFound
@@ -19,7 +19,7 @@ from keryx.store.database import Tx
 
 def allow_by_rules(tx: Tx, held: TurnLease, *, wishes: Sequence[CallToApprove]) -> frozenset[str]:
     """Allow the calls that the turn's person lastingly allows, and return their ids; the others must be asked about."""
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     if turn.person_id is None:
         return frozenset()
     allowed = set()

@@ -10,8 +10,7 @@ from keryx.core.context.transactions.manage_memory import remember
 from keryx.core.conversations.rules.branch import Branch, path
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import branch_paths, branches, feed, sessions
-from keryx.core.conversations.transactions.session_guard import Actor, lock_idle
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import Actor, lock_idle, require_turn_lease
 from keryx.core.turns.rules.lease import TurnLease
 from keryx.core.turns.transactions.flush_session import give_way
 from keryx.store.database import ReadTx, Tx
@@ -88,7 +87,7 @@ def cover_held(tx: Tx, held: TurnLease, summary: Summary, *, person_id: int) -> 
 
     Raises ``LeaseLost`` for a late holder.
     """
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     outcome = cover(tx, held.session_id, summary, person_id=person_id, holder=held.lease.holder)
     if isinstance(outcome, Covered) and summary.notes:
         origin = Origin(

@@ -1,6 +1,6 @@
 """A session's id and states, and how long an unused session is kept.
 
-The id never changes, whatever happens to the transcript. The rules delete nothing: they only tell what is due.
+The id never changes, whatever happens to the transcript. The rules only decide what is due.
 """
 
 import re

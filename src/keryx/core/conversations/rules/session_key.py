@@ -87,12 +87,12 @@ def key_for(
     The caller must have resolved aliases in the source. ``first_account`` is the platform's first bot; its keys, and
     those of a source without an account, contain no account. ``person_id`` is the linked person, if any. Without a
     person, scope ``person`` acts as ``chat``; without a user id, scope ``user`` acts as ``chat``. The scope does not
-    apply to a passing place or a schedule: each has its own key.
+    apply to a one-shot source or a schedule: each has its own key.
     """
     if not profile:
         raise InvalidValue("profile is empty: give its name, or 'main' for the default profile")
     key: PersonKey | ChatKey
-    if source.is_passing or source.platform == SCHEDULE:
+    if source.is_one_shot or source.platform == SCHEDULE:
         scope = ScopeSettings()
     if source.chat_type == "dm" and scope.dm == "person" and person_id is not None:
         key = PersonKey(profile=profile, person_id=person_id)

@@ -22,8 +22,8 @@ _RESERVED_PLATFORMS = frozenset({"person", "origin", "all"})
 _IDS = ("account", "user_id", "thread_id", "user_id_alt", "chat_id_alt")
 _ID_BYTES_MAX = 512
 """Four escaped ids fit into an index entry of PostgreSQL: 2,704 bytes."""
-PASSING = "print-"
-"""The prefix of the account of a passing place."""
+ONE_SHOT_PREFIX = "print-"
+"""The prefix of the account of a one-shot source."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -110,7 +110,7 @@ class Source:
             raise InvalidValue("chat_type 'thread' needs a thread_id")
 
     def describe(self) -> str:
-        """Return one line that tells people where this is; it may contain strangers' text."""
+        """Return one line that describes the chat to people; it may contain strangers' text."""
         if self.platform == "local":
             return (
                 "CLI terminal" if self.chat_id == "cli" else f"local: {_first(self.chat_name, self.chat_id)}"
@@ -129,14 +129,14 @@ class Source:
             check_id_length(name, getattr(self, name))
 
     @property
-    def is_passing(self) -> bool:
-        """Whether this place exists for one answer only."""
-        return self.platform == "local" and (self.account or "").startswith(PASSING)
+    def is_one_shot(self) -> bool:
+        """Whether the source exists for a single answer."""
+        return self.platform == "local" and (self.account or "").startswith(ONE_SHOT_PREFIX)
 
     @property
-    def lasting(self) -> "Source":
-        """The place that later output goes to: for a passing place the terminal, else the place itself."""
-        return LOCAL_CLI if self.is_passing else self
+    def durable(self) -> "Source":
+        """The source for later output: the terminal for a one-shot source, else this source."""
+        return LOCAL_CLI if self.is_one_shot else self
 
     def to_dict(self) -> dict[str, str]:
         """Return the fields that are set, as strings; ``from_dict`` is the inverse."""
@@ -164,9 +164,9 @@ LOCAL_CLI = Source(platform="local", chat_id="cli", chat_type="dm")
 """The terminal on this machine."""
 
 
-def passing_place(token: str) -> Source:
-    """Return a place on this machine for one answer, which no terminal shows; ``token`` must be unique."""
-    return replace(LOCAL_CLI, account=f"{PASSING}{token}")
+def one_shot_source(token: str) -> Source:
+    """Return a source on this machine for a single answer, which no terminal shows; ``token`` must be unique."""
+    return replace(LOCAL_CLI, account=f"{ONE_SHOT_PREFIX}{token}")
 
 
 def _first(*names: str | None) -> str:

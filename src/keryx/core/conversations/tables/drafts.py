@@ -1,4 +1,4 @@
-"""What a person has begun to write in a session, and up to where they have read it: theirs alone."""
+"""The draft and the read mark that a person has in a session."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Draft(NamedTuple):
 
 
 def save_draft(tx: Tx, *, person_id: int, session_id: str, text: str, revision: int) -> int | None:
-    """Store the text that follows ``revision`` (0: none) and return the new one; None when that is not the last."""
+    """Store a draft and return its revision; None if ``revision`` (0: no draft) is not the last one."""
     found: int | None = tx.value(
         "drafts.save", person_id=person_id, session_id=session_id, text=to_json(text), revision=revision
     )
@@ -24,17 +24,16 @@ def save_draft(tx: Tx, *, person_id: int, session_id: str, text: str, revision: 
 
 
 def find_draft(tx: ReadTx, *, person_id: int, session_id: str) -> Draft | None:
-    """Return what a person was writing, or None."""
+    """Return the draft of a person, or None."""
     row = tx.row("drafts.find", person_id=person_id, session_id=session_id)
     return None if row is None else Draft(from_json(row[0]), row[1], row[2])
 
 
 def mark_read(tx: Tx, *, person_id: int, session_id: str, seq: int) -> bool:
-    """Note that a person has read up to a message; say whether that is further than before."""
+    """Set the read mark to message ``seq``; return False if it is there or further."""
     return tx.run("drafts.mark_read", person_id=person_id, session_id=session_id, seq=seq) == 1
 
 
 def find_mark(tx: ReadTx, *, person_id: int, session_id: str) -> int:
-    """Return up to which message a person has read; 0 for none."""
-    row = tx.row("drafts.find_mark", person_id=person_id, session_id=session_id)
-    return 0 if row is None else row[0]
+    """Return the read mark of a person; 0 for none."""
+    return tx.value("drafts.find_mark", person_id=person_id, session_id=session_id) or 0

@@ -1,5 +1,5 @@
 -- name: drafts.save
--- The draft after the revision its writer saw; nothing when there is a newer one.
+-- Store a draft. Changes nothing unless :revision is the last stored revision.
 INSERT INTO drafts (person_id, session_id, text, revision, updated_at)
 VALUES (:person_id, :session_id, :text, CAST(:revision AS BIGINT) + 1, :now)
 ON CONFLICT (person_id, session_id) DO UPDATE
@@ -8,15 +8,15 @@ WHERE drafts.revision = :revision
 RETURNING revision
 
 -- name: drafts.find
--- What a person was writing in a session.
+-- The draft of a person in a session.
 SELECT text, revision, updated_at FROM drafts WHERE person_id = :person_id AND session_id = :session_id
 
 -- name: drafts.mark_read
--- The person has read up to here; never moves backwards.
+-- Set the read mark. Never moves it backwards.
 INSERT INTO read_marks (person_id, session_id, seq, marked_at) VALUES (:person_id, :session_id, :seq, :now)
 ON CONFLICT (person_id, session_id) DO UPDATE SET seq = excluded.seq, marked_at = excluded.marked_at
 WHERE read_marks.seq < excluded.seq
 
 -- name: drafts.find_mark
--- Up to where a person has read a session.
+-- The read mark of a person in a session.
 SELECT seq FROM read_marks WHERE person_id = :person_id AND session_id = :session_id

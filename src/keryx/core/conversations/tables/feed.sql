@@ -2,19 +2,19 @@
 id, session_id, person_id, number, kind, subject, at
 
 -- name: feed.next_session_no
--- The next gapless number of a session's stream; locks the session.
+-- Lock a session and reserve the next number of its stream.
 UPDATE sessions SET feed_no = feed_no + 1 WHERE id = :session_id RETURNING feed_no
 
 -- name: feed.add
--- A fact about a session, under the number taken for it.
+-- Add an event of a session.
 INSERT INTO feed (session_id, number, kind, subject, at) VALUES (:session_id, :number, :kind, :subject, :now)
 
 -- name: feed.add_personal
--- A fact about no session, in a person's own stream.
+-- Add an event to a person's stream.
 INSERT INTO feed (person_id, number, kind, subject, at) VALUES (:person_id, :number, :kind, :subject, :now)
 
 -- name: feed.list_after
--- What a person may see after a position, oldest first.
+-- The events after a position that a person may see, oldest first.
 SELECT 0, {f.event}
 FROM feed f LEFT JOIN sessions s ON s.id = f.session_id
 WHERE f.id > :after_id
@@ -24,7 +24,7 @@ ORDER BY f.id
 LIMIT :limit
 
 -- name: feed.list_of_session
--- One session's stream after a number, oldest first.
+-- The events of a session after a number, oldest first.
 SELECT 0, {f.event}
 FROM feed f
 WHERE f.session_id = :session_id AND f.number > :after_number
@@ -32,5 +32,5 @@ ORDER BY f.number
 LIMIT :limit
 
 -- name: feed.end
--- The newest position a reader may stand at.
+-- The position of the newest event.
 SELECT 0 AS xid, COALESCE(MAX(id), 0) AS id FROM feed

@@ -1,4 +1,4 @@
-"""Projects: what a person's sessions are grouped by."""
+"""Projects, which group the sessions of a person."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Project(NamedTuple):
 def add_project(
     tx: Tx, *, owner_id: int, name: str, colour: str | None = None, workspace: str | None = None
 ) -> int | None:
-    """Add a project and return its id; None when the person has one of that name."""
+    """Add a project and return its id, or None if the person has a project of that name."""
     found: int | None = tx.value(
         "projects.add",
         owner_id=owner_id,
@@ -35,7 +35,7 @@ def add_project(
 
 
 def get_project(tx: ReadTx, project_id: int, *, owner_id: int) -> Project:
-    """Return a person's own project."""
+    """Return a project of the person."""
     row = tx.one(Project, "projects.find", project_id=project_id, owner_id=owner_id)
     if row is None:
         raise NotFound(f"There is no project {project_id} of yours.")
@@ -43,17 +43,17 @@ def get_project(tx: ReadTx, project_id: int, *, owner_id: int) -> Project:
 
 
 def find_by_name(tx: ReadTx, *, owner_id: int, name: str) -> Project | None:
-    """Return a person's project of this name, put away or not, or None."""
+    """Return the person's project of this name, archived or not, or None."""
     return tx.one(Project, "projects.find_by_name", owner_id=owner_id, name=clean_text(name))
 
 
 def list_projects(tx: ReadTx, *, owner_id: int) -> list[Project]:
-    """Return a person's projects that are not put away, oldest first."""
+    """Return the person's projects that are not archived, oldest first."""
     return tx.all(Project, "projects.list_of_person", owner_id=owner_id)
 
 
 def change_project(tx: Tx, project: Project) -> bool:
-    """Store a project's name, colour and workspace; False when the name is taken."""
+    """Store the name, colour and workspace of a project; return False if the name is in use."""
     changed = tx.run(
         "projects.change",
         project_id=project.id,
@@ -65,6 +65,6 @@ def change_project(tx: Tx, project: Project) -> bool:
 
 
 def set_archived(tx: Tx, project_id: int, *, archived: bool) -> bool:
-    """Put a project away or take it out again; say whether anything changed."""
+    """Archive a project or restore it; return whether anything changed."""
     since_at = tx.now if archived else None
     return tx.run("projects.set_archived", project_id=project_id, since_at=since_at) == 1

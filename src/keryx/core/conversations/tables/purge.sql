@@ -1,11 +1,11 @@
 -- name: purge.list_children
--- Branches of other sessions that go on from a message of this one.
+-- The branches of other sessions that continue from a message of this session.
 SELECT session_id, no, parent_seq FROM branches
 WHERE parent_session_id = :session_id AND session_id <> :session_id
 ORDER BY session_id, no
 
 -- name: purge.copy_range
--- A fork's own copies of what it showed of another session; their turns are not copied, so they name none.
+-- Copy messages into the first branch of a fork. Their turns are not copied, so turn_id is NULL.
 INSERT INTO messages (
     session_id, branch_no, seq, role, parts, author, author_id, turn_id, tool_call_count, input_tokens, cached_tokens,
     output_tokens, thinking_tokens, cost_micros, finish_reason, created_at
@@ -19,7 +19,7 @@ ORDER BY m.seq
 RETURNING id
 
 -- name: purge.set_parent
--- The branch goes on from another message than before, which says the same.
+-- Set the parent of a branch.
 UPDATE branches SET
     parent_session_id = CAST(:parent_session_id AS TEXT),
     parent_no = CAST(:parent_no AS BIGINT),
@@ -27,11 +27,11 @@ UPDATE branches SET
 WHERE session_id = :session_id AND no = :no
 
 -- name: purge.list_in_bin
--- Sessions that have been in the bin since then or longer, oldest first.
+-- The sessions that were put into the bin at a time or earlier, oldest first.
 SELECT id FROM sessions WHERE deleted_at <= :before ORDER BY deleted_at, id LIMIT :limit
 
 -- name: purge.list_prunable
--- A person's closed sessions without activity since then, not pinned and not in the bin, longest silent first.
+-- The closed sessions of a person without activity since a time, but no pinned or deleted ones, oldest first.
 SELECT id FROM sessions
 WHERE owner_id = :owner_id AND state = 'closed' AND pinned_at IS NULL AND deleted_at IS NULL
   AND last_active_at < :before AND (CAST(:platform AS TEXT) IS NULL OR platform = :platform)
@@ -39,7 +39,7 @@ ORDER BY last_active_at, id
 LIMIT :limit
 
 -- name: purge.drop_messages
--- Everything said in the session.
+-- The session's messages.
 DELETE FROM messages WHERE session_id = :session_id
 
 -- name: purge.drop_branches
@@ -47,7 +47,7 @@ DELETE FROM messages WHERE session_id = :session_id
 DELETE FROM branches WHERE session_id = :session_id
 
 -- name: purge.drop_links
--- What came out of the session, and what it came out of.
+-- The links into and out of the session.
 DELETE FROM links WHERE from_session_id = :session_id OR to_session_id = :session_id
 
 -- name: purge.drop_tags
@@ -55,21 +55,21 @@ DELETE FROM links WHERE from_session_id = :session_id OR to_session_id = :sessio
 DELETE FROM tags WHERE session_id = :session_id
 
 -- name: purge.drop_drafts
--- What people were writing in the session.
+-- The session's drafts.
 DELETE FROM drafts WHERE session_id = :session_id
 
 -- name: purge.drop_marks
--- Up to where people had read the session.
+-- The session's read marks.
 DELETE FROM read_marks WHERE session_id = :session_id
 
--- name: purge.drop_old_fact
--- The fact of an earlier purge, where an import had brought the session back.
+-- name: purge.drop_old_event
+-- The event of an earlier purge, if the session was imported again since.
 DELETE FROM feed WHERE session_id = :session_id AND number = 0
 
--- name: purge.drop_facts
--- The session's stream, but for the fact that it was purged.
+-- name: purge.drop_events
+-- The session's events, except the event of the purge.
 DELETE FROM feed WHERE session_id = :session_id AND number > 0
 
 -- name: purge.drop_session
--- The session itself.
+-- The row of the session.
 DELETE FROM sessions WHERE id = :session_id

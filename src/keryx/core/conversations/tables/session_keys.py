@@ -1,4 +1,4 @@
-"""Session keys: which session is the current one of a surface."""
+"""Session keys. A key points to the current session of a surface."""
 
 from typing import NamedTuple
 
@@ -20,17 +20,17 @@ class KeyRecord(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """The surface, as it was when the key was last pointed."""
+        """The source of the last call that pointed the key."""
         return source_from_json(self.source_json)
 
 
 def find_key(tx: ReadTx, key: SessionKey) -> KeyRecord | None:
-    """Return where a key points, or None for one never seen or detached."""
+    """Return the row of a key, or None if the key points to no session."""
     return tx.one(KeyRecord, "session_keys.find", key=key)
 
 
 def add_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audience_id: int) -> None:
-    """Point a new key to a session; two transactions that both saw none are run one after the other."""
+    """Point a new key to a session. Raise ``RaceLost`` if the key is in use."""
     added = tx.run(
         "session_keys.add",
         key=key,
@@ -43,7 +43,7 @@ def add_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audienc
 
 
 def point_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audience_id: int) -> None:
-    """Point a key, new or not, to a session."""
+    """Point a new or an existing key to a session."""
     tx.run(
         "session_keys.point",
         key=key,
@@ -54,15 +54,15 @@ def point_key(tx: Tx, key: SessionKey, *, session_id: str, source: Source, audie
 
 
 def list_keys(tx: ReadTx, session_id: str) -> list[KeyRecord]:
-    """Return the surfaces on which a session is the current one, oldest first."""
+    """Return the keys that point to a session, oldest first."""
     return tx.all(KeyRecord, "session_keys.list_of_session", session_id=session_id)
 
 
 def remove_keys(tx: Tx, session_id: str) -> None:
-    """Take a session off every surface."""
+    """Remove all keys that point to a session."""
     tx.run("session_keys.remove_of_session", session_id=session_id)
 
 
 def remove_key(tx: Tx, key: SessionKey) -> None:
-    """Forget a key."""
+    """Remove a key."""
     tx.run("session_keys.remove", key=key)

@@ -1,6 +1,6 @@
-"""Sessions: who owns them, what they are called, where they stand, and their counters."""
+"""The rows of sessions: their owners, names, states and counters."""
 
-from typing import NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict, TypeVar
 
 from keryx.clock import Micros
 from keryx.core.approvals.tables import approval_rules
@@ -74,8 +74,17 @@ class Session(NamedTuple):
         return self.title or self.preview or self.id
 
 
+_OPTIONAL: Final = (
+    *("display_name", "title", "title_by", "project_id", "workspace"),
+    *("model", "model_settings", "personality", "reset_reason"),
+)
+
+
+R = TypeVar("R")
+
+
 class LockedSession(NamedTuple):
-    """What a transaction must know of the session it changes."""
+    """The columns that locking a session returns."""
 
     state: str
     active_branch_no: int
@@ -85,7 +94,7 @@ class LockedSession(NamedTuple):
 
 
 class MessagePlace(NamedTuple):
-    """Where an appended message stands."""
+    """The numbers reserved for a message."""
 
     seq: int
     feed_number: int
@@ -99,24 +108,9 @@ def add_session(
     source: Source,
     owner_id: int,
     audience_id: int,
-    **fields: object,
+    **columns: object,
 ) -> None:
-    """Add an open session; ``fields`` are further columns, absent ones are empty."""
-    defaults: dict[str, object] = {
-        "profile": "main",
-        "display_name": None,
-        "title": None,
-        "title_by": None,
-        "project_id": None,
-        "workspace": None,
-        "model": None,
-        "model_settings": None,
-        "personality": None,
-        "started_at": tx.now,
-        "last_seq": 0,
-        "message_count": 0,
-        "reset_reason": None,
-    }
+    """Add an open session; ``columns`` are further columns, NULL or 0 by default."""
     tx.run(
         "sessions.add",
         id=id,
@@ -124,7 +118,7 @@ def add_session(
         source=to_json(source.to_dict()),
         owner_id=owner_id,
         audience_id=audience_id,
-        **(defaults | fields),
+        **(dict.fromkeys(_OPTIONAL) | {"profile": "main", "last_seq": 0, "message_count": 0} | columns),
     )
 
 
@@ -134,31 +128,31 @@ def find_session(tx: ReadTx, session_id: str) -> Session | None:
 
 
 def get_session(tx: ReadTx, session_id: str) -> Session:
-    """Return a session whoever asks: for the system's own work, never for what a person sees."""
-    session = find_session(tx, session_id)
+    """Return a session without a check of the person, for the system's own work."""
+    return _existing(find_session(tx, session_id), session_id)
+
+
+def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> Session:
+    """Return a session. Raise ``NotFound`` if it does not exist or the person may not see it."""
+    session = tx.one(Session, "sessions.find_visible", session_id=session_id, person_id=person_id)
+    if session is None:
+        raise NotFound(f"There is no session {session_id} that you may see.")
+    return session
+
+
+def lock_session(tx: Tx, session_id: str) -> LockedSession:
+    """Lock a session until the transaction ends."""
+    return _existing(tx.one(LockedSession, "sessions.lock", session_id=session_id), session_id)
+
+
+def _existing(session: R | None, session_id: str) -> R:
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
 
 
-def get_visible(tx: ReadTx, session_id: str, *, person_id: int) -> Session:
-    """Return a session this person may see; one they may not see is not found."""
-    row = tx.one(Session, "sessions.find_visible", session_id=session_id, person_id=person_id)
-    if row is None:
-        raise NotFound(f"There is no session {session_id} that you may see.")
-    return row
-
-
-def lock_session(tx: Tx, session_id: str) -> LockedSession:
-    """Keep everybody else from changing the session until this transaction ends."""
-    row = tx.one(LockedSession, "sessions.lock", session_id=session_id)
-    if row is None:
-        raise NotFound(f"There is no session {session_id}.")
-    return row
-
-
 class Counts(TypedDict):
-    """What one message adds to the counters of its session, and to its names."""
+    """The changes of a session's columns by one message."""
 
     tool_call_count: int
     input_tokens: int
@@ -174,9 +168,9 @@ class Counts(TypedDict):
 def take_place(
     tx: Tx, session_id: str, counts: Counts, *, lease: Lease | None = None, person_id: int | None = None
 ) -> MessagePlace | None:
-    """Count one more message and take its numbers, for the holder of the lease or, without one, for a person.
+    """Count one more message and reserve its numbers, for the holder of the lease or, without one, for a person.
 
-    None if the lease is lost; for a person, if a turn runs or the person may not see the session.
+    Return None if the lease is lost; for a person, if a turn runs or the person may not see the session.
     """
     return tx.one(
         MessagePlace,
@@ -190,7 +184,7 @@ def take_place(
 
 
 def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:
-    """Count what was used in a session for an answer that is in no transcript."""
+    """Count the usage of an answer that is not in the transcript."""
     tx.run(
         "sessions.count_unsaid",
         session_id=session_id,
@@ -203,7 +197,7 @@ def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:
 
 
 def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:
-    """Close an open session, and end what was allowed for it; say whether it was open."""
+    """Close a session and delete its standing approvals; return whether it was open."""
     if tx.run("sessions.close", session_id=session_id, reason=reason) != 1:
         return False
     approval_rules.drop_of_session(tx, session_id)
@@ -211,17 +205,17 @@ def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:
 
 
 def reopen_session(tx: Tx, session_id: str) -> bool:
-    """Open a closed session again; say whether it was closed."""
+    """Open a closed session; return whether it was closed."""
     return tx.run("sessions.reopen", session_id=session_id) == 1
 
 
 def take_reset_reason(tx: Tx, session_id: str) -> None:
-    """Note that the agent has been told why this session began."""
+    """Clear the reset reason after the agent received it."""
     tx.run("sessions.take_reset_reason", session_id=session_id)
 
 
 def set_display_name(tx: Tx, session_id: str, display_name: str) -> bool:
-    """Note what the platform calls the chat now; say whether that is new."""
+    """Set the platform's name of the chat; return whether it changed."""
     changed = tx.run(
         "sessions.set_display_name", session_id=session_id, display_name=clean_text(display_name)
     )

@@ -5,7 +5,7 @@ pinned_at, archived_at, deleted_at, active_branch_no, last_branch_no, last_seq, 
 tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros, reset_reason, flushed_seq
 
 -- name: sessions.add
--- A new session, open, with its first branch.
+-- Add an open session with its first branch.
 INSERT INTO sessions (
     id, profile, owner_id, audience_id, state, platform, source, display_name, title, title_by, project_id, workspace,
     model, model_settings, personality, started_at, last_active_at, active_branch_no, last_branch_no, last_seq,
@@ -13,7 +13,7 @@ INSERT INTO sessions (
 )
 VALUES (
     :id, :profile, :owner_id, :audience_id, 'open', :platform, :source, :display_name, :title, :title_by, :project_id,
-    :workspace, :model, :model_settings, :personality, :started_at, :started_at, 0, 0, :last_seq, :message_count,
+    :workspace, :model, :model_settings, :personality, :now, :now, 0, 0, :last_seq, :message_count,
     :reset_reason
 )
 
@@ -31,13 +31,13 @@ JOIN audience_members m ON m.audience_id = s.audience_id AND m.person_id = :pers
 WHERE s.id = :session_id
 
 -- name: sessions.lock
--- Nobody else changes the session until this transaction ends; its row.
+-- Lock a session until the transaction ends, and return its row.
 UPDATE sessions SET feed_no = feed_no WHERE id = :session_id
 RETURNING state, active_branch_no, last_branch_no, last_seq, message_count
 
 -- name: sessions.append
--- Counts one more message and takes its numbers: for the turn that holds the session, with its lease; without a holder,
--- for a person who may see the session while no turn runs in it.
+-- Count one more message and reserve its numbers: for the holder of the session's lease or, without a holder, for a
+-- person who may see the session while no turn runs in it.
 UPDATE sessions SET
     last_seq = last_seq + 1,
     feed_no = feed_no + 1,
@@ -64,26 +64,26 @@ WHERE id = :session_id
 RETURNING last_seq AS seq, feed_no AS feed_number, active_branch_no AS branch_no
 
 -- name: sessions.close
--- The session is over, for this reason; the first reason stays.
+-- Close an open session. A closed session keeps its reason.
 UPDATE sessions SET state = 'closed', closed_at = :now, close_reason = :reason
 WHERE id = :session_id AND state = 'open'
 
 -- name: sessions.reopen
--- The session goes on.
+-- Open a closed session.
 UPDATE sessions SET state = 'open', closed_at = NULL, close_reason = NULL
 WHERE id = :session_id AND state = 'closed'
 
 -- name: sessions.take_reset_reason
--- Why this session began, the one time the agent is told.
+-- Clear the reset reason, which the agent receives once.
 UPDATE sessions SET reset_reason = NULL WHERE id = :session_id AND reset_reason IS NOT NULL
 
 -- name: sessions.set_display_name
--- What the platform calls the chat now.
+-- Set the platform's name of the chat. Changes nothing if it is the same.
 UPDATE sessions SET display_name = :display_name
 WHERE id = :session_id AND (display_name IS NULL OR display_name <> :display_name)
 
 -- name: sessions.count_unsaid
--- What was used in the session for an answer that is in no transcript.
+-- Count the usage of an answer that is not in the transcript.
 UPDATE sessions SET
     input_tokens = input_tokens + :input_tokens,
     cached_tokens = cached_tokens + :cached_tokens,

@@ -1,6 +1,6 @@
-"""Append one message: its place, its row, the session's counters and the fact in the feed, or nothing of it.
+"""Append a message: its row, the session's counters and the event in the feed.
 
-The cost does not depend on how much was said before.
+The cost does not depend on the length of the session.
 """
 
 from keryx.clock import Micros
@@ -18,14 +18,14 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Where the message stands."""
+    """The number and the row id of an appended message."""
 
     seq: int
     message_id: int
 
 
 def append_message(tx: Tx, session_id: SessionId, message: NewMessage, *, person_id: int) -> Appended:
-    """Append for a person who may see the session; raises ``SessionBusy`` while somebody's turn runs in it."""
+    """Append on behalf of a person. Raise ``SessionBusy`` while a turn runs in the session."""
     counts = _counts(message, active_at=_activity(tx, message))
     place = sessions.take_place(tx, session_id, counts, person_id=person_id)
     if place is None:
@@ -37,7 +37,7 @@ def append_message(tx: Tx, session_id: SessionId, message: NewMessage, *, person
 
 
 def append_held(tx: Tx, held: TurnLease, message: NewMessage, *, is_activity: bool = True) -> Appended:
-    """Append for the turn that holds the session; raises ``LeaseLost`` for a late holder."""
+    """Append on behalf of a turn. Raise ``LeaseLost`` if its lease is not valid."""
     counts = _counts(message, active_at=_activity(tx, message) if is_activity else 0)
     place = sessions.take_place(tx, held.session_id, counts, lease=held.lease)
     if place is None:
@@ -56,7 +56,7 @@ def _store(
 
 
 def _activity(tx: Tx, message: NewMessage) -> Micros:
-    """When the message counts as activity: people's and the agent's do, tools' and the system's do not."""
+    """Return the time of activity: 0 for messages of tools and the system, which are no activity."""
     if message.role not in ("user", "assistant"):
         return 0
     return tx.now if message.created_at is None else message.created_at

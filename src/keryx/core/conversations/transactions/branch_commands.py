@@ -1,4 +1,4 @@
-"""``/undo``, ``/redo``, ``/retry``: other branches of a transcript."""
+"""The commands ``/undo``, ``/redo`` and ``/retry``."""
 
 import re
 from typing import Final
@@ -26,7 +26,7 @@ UNDO_MAX: Final = 100
 
 
 def parse_turns(arguments: str) -> int:
-    """Return how many turns ``/undo`` takes back. Raises ``InvalidValue`` unless that is a number from 1 to 100."""
+    """Return the number of turns for ``/undo``. Raise ``InvalidValue`` unless it is from 1 to 100."""
     if not arguments:
         return 1
     if not re.fullmatch(r"[0-9]{1,3}", arguments) or not 1 <= int(arguments) <= UNDO_MAX:
@@ -37,7 +37,7 @@ def parse_turns(arguments: str) -> int:
 
 
 def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Take back the last turn, or several."""
+    """Take back the last turn, or the last turns."""
     turns = parse_turns(arguments)
     outcome = undo(tx, context.session_id, actor=context.actor, turns=turns)
     if isinstance(outcome, NothingToUndo):
@@ -58,7 +58,7 @@ def _too_few(turns: int) -> str:
 
 
 def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Go back to what was undone."""
+    """Show what was taken back."""
     outcome = redo(tx, context.session_id, actor=context.actor)
     if isinstance(outcome, NothingToRedo):
         return decline(context, "Nothing was taken back here.")
@@ -66,7 +66,7 @@ def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutco
 
 
 def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Have the last message answered again; the answer itself is the reply."""
+    """Queue a turn that answers the last message again; its answer is the reply."""
     rerun = Rerun(ids=context.ids, source=context.source)
     outcome = retry(tx, context.session_id, actor=context.actor, rerun=rerun)
     if isinstance(outcome, NothingToRetry):

@@ -1,7 +1,6 @@
-"""What people set on a session: its name, its place in the lists, its tags, model and personality, and drafts.
+"""Change the title, lists, tags, model and personality of a session, and save drafts and read marks.
 
-None of it is activity: ``last_active_at`` never moves here. Whatever is taken away can be brought back; only
-``purge_session`` deletes.
+None of these changes is activity: ``last_active_at`` stays. All of them are reversible; only ``purge_session`` deletes.
 """
 
 from collections.abc import Callable
@@ -31,14 +30,14 @@ DELETED_NOTE = "the conversation was deleted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The draft is stored; the next save follows this revision."""
+    """The draft is stored under this revision."""
 
     revision: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """Another surface saved meanwhile; nothing was stored, and this is what it saved."""
+    """The draft was saved elsewhere in the meantime; nothing was stored."""
 
     current: drafts.Draft
 
@@ -46,9 +45,9 @@ class Stale:
 def rename(
     tx: Tx, session_id: SessionId, title: str | None, *, person_id: int, by: TitleBy = "person"
 ) -> bool:
-    """Name a session, or take its name away; say whether anything changed.
+    """Set or remove the title of a session; return whether it changed.
 
-    A person's title stays unless a person changes it. Raises ``InvalidValue`` for a title without a character.
+    Only a person changes a person's title. Raises ``InvalidValue`` for an empty title.
     """
     sessions.lock_session(tx, session_id)
     session = sessions.get_visible(tx, session_id, person_id=person_id)
@@ -56,25 +55,25 @@ def rename(
         return False
     new = None if title is None else clean_title(title)
     changed = session_changes.set_title(tx, session_id, title=new, by=None if new is None else by)
-    return _told(tx, session_id, changed=changed)
+    return _add_event(tx, session_id, changed=changed)
 
 
 def pin(tx: Tx, session_id: SessionId, *, person_id: int, pinned: bool = True) -> bool:
-    """Keep a session at the top of the lists, or no longer; say whether anything changed."""
+    """Pin a session to the top of the lists, or unpin it; return whether anything changed."""
     return _set(tx, session_id, person_id, lambda: session_changes.set_pinned(tx, session_id, pinned=pinned))
 
 
 def archive(tx: Tx, session_id: SessionId, *, person_id: int, archived: bool = True) -> bool:
-    """Take a session out of the lists, or put it back; say whether anything changed."""
+    """Archive a session, or restore it from the archive; return whether anything changed."""
     return _set(
         tx, session_id, person_id, lambda: session_changes.set_archived(tx, session_id, archived=archived)
     )
 
 
 def delete(tx: Tx, session_id: SessionId, *, actor: Actor) -> bool:
-    """Put a session into the bin, off every surface; say whether it was not there yet.
+    """Put a session into the bin; return False if it was there already.
 
-    What still waits in it is cancelled. Raises ``SessionBusy`` while a turn lives in it.
+    Its keys are removed and its ready inbox items are cancelled. Raises ``SessionBusy`` while it has a live turn.
     """
     session = lock_idle(tx, session_id, actor=actor)
     require_owner(tx, session, person_id=actor.person_id)
@@ -82,7 +81,7 @@ def delete(tx: Tx, session_id: SessionId, *, actor: Actor) -> bool:
 
 
 def move_to_bin(tx: Tx, session_id: SessionId) -> bool:
-    """Do what ``delete`` does to a session that is locked and idle, whoever asks."""
+    """Put a locked, idle session into the bin, as ``delete`` does, without a check of the person."""
     if not session_changes.set_deleted(tx, session_id, deleted=True):
         return False
     for item in inbox.list_ready(tx, session_id):
@@ -92,13 +91,13 @@ def move_to_bin(tx: Tx, session_id: SessionId) -> bool:
     session_keys.remove_keys(tx, session_id)
     if sessions.close_session(tx, session_id, reason="deleted"):
         feed.add_event(tx, session_id, "session.closed")
-    return _told(tx, session_id, changed=True)
+    return _add_event(tx, session_id, changed=True)
 
 
 def restore(tx: Tx, session_id: SessionId, *, person_id: int) -> bool:
-    """Take a session out of the bin, open again if it was open; say whether it was there.
+    """Take a session out of the bin, and open it if it was open before; return whether it was in the bin.
 
-    Surfaces come back to it by ``/resume``: others may have begun anew meanwhile.
+    No key points to it until ``/resume``: its chats may have other sessions now.
     """
     sessions.lock_session(tx, session_id)
     session = sessions.get_visible(tx, session_id, person_id=person_id)
@@ -107,11 +106,11 @@ def restore(tx: Tx, session_id: SessionId, *, person_id: int) -> bool:
         return False
     if session.close_reason == "deleted" and sessions.reopen_session(tx, session_id):
         feed.add_event(tx, session_id, "session.opened")
-    return _told(tx, session_id, changed=True)
+    return _add_event(tx, session_id, changed=True)
 
 
 def close(tx: Tx, session_id: SessionId, *, person_id: int, reason: str) -> bool:
-    """Close a session and take it off every surface; say whether it was open."""
+    """Close a session and remove its keys; return whether it was open."""
     sessions.get_visible(tx, session_id, person_id=person_id)
     if not sessions.close_session(tx, session_id, reason=reason):
         return False
@@ -121,19 +120,19 @@ def close(tx: Tx, session_id: SessionId, *, person_id: int, reason: str) -> bool
 
 
 def tag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
-    """Put a tag on a session; say whether that is new. Raises ``InvalidValue`` for an empty or overlong one."""
+    """Add a tag; return False if the session has it. Raises ``InvalidValue`` for an empty or overlong tag."""
     word = clean_tag(text)
     return _set(tx, session_id, person_id, lambda: tags.add_tag(tx, session_id, word))
 
 
 def untag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
-    """Take a tag off a session; say whether it was there."""
+    """Remove a tag; return whether the session had it."""
     word = clean_tag(text)
     return _set(tx, session_id, person_id, lambda: tags.remove_tag(tx, session_id, word))
 
 
 def clean_tag(text: str) -> str:
-    """Return a tag as it is stored: one line, lower case, without its ``#``; raises ``InvalidValue``."""
+    """Return a tag in its stored form: one line, lower case, without ``#``."""
     word = " ".join(text.split()).removeprefix("#").strip().casefold()
     if not 1 <= len(word) <= TAG_LENGTH_MAX:
         raise InvalidValue(f"tag {text[:80]!r}: give 1 to {TAG_LENGTH_MAX} characters")
@@ -141,19 +140,19 @@ def clean_tag(text: str) -> str:
 
 
 def set_project(tx: Tx, session_id: SessionId, project_id: int | None, *, person_id: int) -> bool:
-    """Put a session into a project of the person's own, or into none; say whether anything changed."""
+    """Set the project of a session to one of the person's projects, or to none; return whether it changed."""
     if project_id is not None:
         projects.get_project(tx, project_id, owner_id=person_id)
     return _set(tx, session_id, person_id, lambda: session_changes.set_project(tx, session_id, project_id))
 
 
 def set_workspace(tx: Tx, session_id: SessionId, workspace: str | None, *, person_id: int) -> bool:
-    """Set the directory in which the session's turns and processes run; say whether anything changed."""
+    """Set the directory in which the session's turns and processes run; return whether it changed."""
     return _set(tx, session_id, person_id, lambda: session_changes.set_workspace(tx, session_id, workspace))
 
 
 def set_model(tx: Tx, session_id: SessionId, model: str | None, *, person_id: int) -> bool:
-    """Set the model that answers in the session, None for the configured one; say whether anything changed."""
+    """Set the model of the session (None: the configured model); return whether it changed."""
     name = ModelSettings(model=model).model
     return _set(tx, session_id, person_id, lambda: session_changes.set_model(tx, session_id, name))
 
@@ -161,7 +160,7 @@ def set_model(tx: Tx, session_id: SessionId, model: str | None, *, person_id: in
 def set_model_settings(
     tx: Tx, session_id: SessionId, settings: ModelSettings | None, *, person_id: int
 ) -> bool:
-    """Set how the model is asked in the session, None for as configured; say whether anything changed."""
+    """Set the model settings of the session (None: as configured); return whether they changed."""
     return _set(
         tx, session_id, person_id, lambda: session_changes.set_model_settings(tx, session_id, settings)
     )
@@ -170,14 +169,14 @@ def set_model_settings(
 def set_personality(
     tx: Tx, session_id: SessionId, personality: Personality | None, *, person_id: int
 ) -> bool:
-    """Set how the agent speaks in the session, None for as configured; say whether anything changed."""
+    """Set the personality of the session (None: as configured); return whether it changed."""
     return _set(
         tx, session_id, person_id, lambda: session_changes.set_personality(tx, session_id, personality)
     )
 
 
 def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> bool:
-    """Note that the person has read up to a message; say whether that is further than before."""
+    """Mark a session as read up to a message; return False if the mark was there or further."""
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     if not 0 <= seq <= session.last_seq:
         raise InvalidValue(f"read mark {seq}: the last message of session {session_id} is {session.last_seq}")
@@ -188,7 +187,7 @@ def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> boo
 
 
 def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revision: int) -> Saved | Stale:
-    """Store what the person is writing, if ``revision`` (0: none yet) is the last one stored."""
+    """Store a draft if ``revision`` is the last stored revision (0: no draft)."""
     sessions.get_visible(tx, session_id, person_id=person_id)
     saved = drafts.save_draft(tx, person_id=person_id, session_id=session_id, text=text, revision=revision)
     if saved is None:
@@ -201,10 +200,10 @@ def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revi
 
 def _set(tx: Tx, session_id: SessionId, person_id: int, change: Callable[[], bool]) -> bool:
     sessions.get_visible(tx, session_id, person_id=person_id)
-    return _told(tx, session_id, changed=change())
+    return _add_event(tx, session_id, changed=change())
 
 
-def _told(tx: Tx, session_id: SessionId, *, changed: bool) -> bool:
+def _add_event(tx: Tx, session_id: SessionId, *, changed: bool) -> bool:
     if changed:
         feed.add_event(tx, session_id, "session.changed")
     return changed

@@ -1,6 +1,6 @@
-"""What a command handler is given, and what it gives back.
+"""The context and the outcome of a command.
 
-Everything a handler says may be read by the whole chat, so it speaks only of what was said to that audience.
+The whole chat may read a reply, so a handler reveals nothing that the chat's audience may not see.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ NAME_LENGTH = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Who gave the command, where, and which session that place shows."""
+    """The author and the source of a command, and the current session there."""
 
     session_id: SessionId
     key: SessionKey
@@ -39,21 +39,21 @@ class CommandContext:
 
     @property
     def actor(self) -> Actor:
-        """The person, as the one who changes the session."""
+        """The author as the person who changes the session."""
         return Actor(person_id=self.person.id, give_way=self.give_way)
 
     @property
     def surface(self) -> Surface:
-        """The place whose session may be switched."""
+        """The surface whose session the command may switch."""
         return Surface(key=self.key, source=self.source, person=self.person)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsAnswer:
-    """The surface has to answer or act: it needs the index, the running gateway or a model.
+    """A running program must answer the command, because the answer needs the index, the gateway or a model.
 
-    ``search``: find ``argument`` in what was said to this chat's audience. ``platforms``: show what is connected.
-    ``compress``: show what a summary of the session would stand for.
+    ``search``: search for ``argument`` in the sessions of the chat's audience. ``platforms``: list the connected
+    platforms. ``compress``: show which messages a summary would cover.
     """
 
     kind: AnswerKind
@@ -62,30 +62,30 @@ class NeedsAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutcome:
-    """What is said back, if anything, and which session the place shows afterwards."""
+    """The reply, if any, and the current session after the command."""
 
     session_id: SessionId
     reply: str | None = None
     needs_answer: NeedsAnswer | None = None
     is_declined: bool = False
-    """Whether nothing was done; the reply says why."""
+    """Whether the command changed nothing; the reply says why."""
     queued: int | None = None
-    """What waits for its turn because of it, whose answer is the command's."""
+    """The inbox item whose answer is the reply to the command."""
 
 
 Handler = Callable[[Tx, CommandContext, str], CommandOutcome]
-"""Carry out one command in the transaction that accepted it. The text is what follows the command's name."""
+"""Run a command in the transaction that accepts it. The text is the argument."""
 
 
 class Commands(Protocol):
-    """The table of commands, as the transactions know it."""
+    """The interface of the table of commands."""
 
     @property
     def commands(self) -> tuple[Command, ...]:
         """Every command, in the order of the help."""
 
     def parse(self, text: str) -> ParsedCommand | UnknownCommand | None:
-        """Return the command that ``text`` is, or None for an ordinary message."""
+        """Return the command in ``text``, or None for an ordinary message."""
 
     def find(self, name: str) -> Command | None:
         """Return the command with this name or alias."""
@@ -94,33 +94,33 @@ class Commands(Protocol):
         """Return up to three names of commands like ``name``."""
 
     def run(self, tx: Tx, parsed: ParsedCommand, *, context: CommandContext) -> CommandOutcome:
-        """Carry out a command, or say why not."""
+        """Run a command, or return a reply that says why not."""
 
 
 def decline(context: CommandContext, reply: str) -> CommandOutcome:
-    """Return an outcome that says why nothing was done."""
+    """Return the outcome of a command that changed nothing."""
     return CommandOutcome(session_id=context.session_id, reply=reply, is_declined=True)
 
 
 def say(context: CommandContext, reply: str, *, session_id: SessionId | None = None) -> CommandOutcome:
-    """Return an outcome that says something; the session stays the same unless another is named."""
+    """Return an outcome with a reply; ``session_id`` is the current session if the command switched it."""
     return CommandOutcome(session_id=session_id or context.session_id, reply=reply)
 
 
 def ask_surface(context: CommandContext, kind: AnswerKind, argument: str) -> CommandOutcome:
-    """Return an outcome that leaves the rest to the surface."""
+    """Return an outcome that a running program must answer."""
     return CommandOutcome(
         session_id=context.session_id, needs_answer=NeedsAnswer(kind=kind, argument=argument)
     )
 
 
 def shortly(text: str) -> str:
-    """Return a name or a text in one short line."""
+    """Return a text as one short line."""
     return cut(" ".join(text.split()), NAME_LENGTH)
 
 
 def span(micros: Micros) -> str:
-    """Return a length of time in its largest unit, like ``3 h``."""
+    """Return a duration in its largest unit, like ``3 h``."""
     for unit, word in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
         if micros >= unit:
             return f"{micros // unit} {word}"
@@ -128,16 +128,16 @@ def span(micros: Micros) -> str:
 
 
 def ago(then: Micros, *, now: Micros) -> str:
-    """Return how long ago something was."""
+    """Return the time since ``then``, like ``3 h ago``."""
     return f"{span(max(0, now - then))} ago"
 
 
 def messages(count: int) -> str:
-    """Return how many messages there are, as people say it."""
+    """Return a number of messages, like ``2 messages``."""
     return "1 message" if count == 1 else f"{count} messages"
 
 
 def number_of(text: str) -> int | None:
-    """Return the number that a text is, or None."""
-    # Longer ones are no numbers of ours, and databases refuse them.
+    """Return the number in a text, or None."""
+    # The databases refuse longer numbers.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

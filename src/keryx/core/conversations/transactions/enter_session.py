@@ -1,7 +1,7 @@
 """Find the current session of a source: resolve its key, and start a new session if a reset is due.
 
-A reset is judged by the activity before the message that is accepted, and only while nothing of the session is
-running or waiting.
+A reset depends on the activity before the accepted message, and is never due while the session has a live turn or a
+ready inbox item.
 """
 
 from dataclasses import replace
@@ -11,7 +11,11 @@ from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import branches, feed, session_keys, sessions
-from keryx.core.conversations.transactions.open_session import InheritedSettings, handed_by, open_session
+from keryx.core.conversations.transactions.open_session import (
+    InitialSettings,
+    inherited_settings,
+    open_session,
+)
 from keryx.core.conversations.views.current_session import Listener, find_current
 from keryx.core.deliveries.transactions.queue_delivery import queue_reply
 from keryx.core.people.rules.access import audience_of
@@ -26,7 +30,7 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnteredSession:
-    """The session a message belongs to."""
+    """The session of a message."""
 
     session_id: SessionId
     key: SessionKey
@@ -36,7 +40,7 @@ class EnteredSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Incoming:
-    """A source whose ids are resolved, the person who speaks, and the settings that apply."""
+    """A source with resolved ids, the author, and the settings."""
 
     source: Source
     person: Person
@@ -45,28 +49,28 @@ class _Incoming:
 
     @property
     def policy(self) -> ResetPolicy:
-        """When a session at this source starts over."""
+        """The reset policy of the source."""
         return self.settings.reset.resolve(self.source.platform, self.source.chat_type)
 
 
 def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings, ids: Ids) -> EnteredSession:
-    """Return the current session of a source, locked. Open one if there is none, or if a reset is due.
+    """Lock and return the current session of a source. Open a new one if there is none, or if a reset is due.
 
-    After a reset, both the person and the agent are told once.
+    After a reset, the person and the agent each get one notice.
     """
     incoming = _Incoming(source=source, person=person, settings=settings, ids=ids)
     audience_id = people.ensure_member(tx, audience_of(source, person.id), person_id=person.id)
     listener = Listener(person_id=person.id, audience_id=audience_id)
     key, current = find_current(tx, source, listener=listener, settings=settings)
     if current is None:
-        handed = InheritedSettings(profile=incoming.settings.profile)
-        session_id = open_session(tx, incoming.ids, source=source, owner=person, key=key, handed=handed)
+        initial = InitialSettings(profile=incoming.settings.profile)
+        session_id = open_session(tx, incoming.ids, source=source, owner=person, key=key, initial=initial)
         return EnteredSession(session_id=session_id, key=key, opened=True, reset=None)
     session_id = SessionId(current.session_id)
     sessions.lock_session(tx, session_id)
     pointed = session_keys.find_key(tx, key)
     if pointed is None or pointed.session_id != session_id:
-        raise RaceLost  # while we waited for the session, the key was pointed elsewhere
+        raise RaceLost  # The key changed while we waited for the lock.
     session = sessions.get_session(tx, session_id)
     reason = reset_due(tx, session, policy=incoming.policy)
     if reason is not None or session.state == "closed":
@@ -79,17 +83,17 @@ def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings,
 def _start_over(
     tx: Tx, incoming: _Incoming, old: sessions.Session, *, key: SessionKey, reason: ResetReason | None
 ) -> EnteredSession:
-    """Open the next session of all the old one's surfaces; after a reset, both sides are told, once."""
+    """Open a session in place of the old one, on all surfaces of the old one."""
     source = incoming.source
     notice = None if reason is None else reset_notice(incoming.policy, reason)
-    handed = replace(
-        handed_by(old),
+    initial = replace(
+        inherited_settings(old),
         audience_id=old.audience_id,
         display_name=old.display_name,
         reset_reason=None if notice is None else notice.agent,
     )
     owner = people.get_person(tx, old.owner_id)
-    session_id = open_session(tx, incoming.ids, source=old.source, owner=owner, handed=handed)
+    session_id = open_session(tx, incoming.ids, source=old.source, owner=owner, initial=initial)
     for surface in session_keys.list_keys(tx, old.id):
         session_keys.point_key(
             tx,

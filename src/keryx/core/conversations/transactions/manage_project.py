@@ -1,6 +1,6 @@
-"""Make, change and put away projects, each of one person.
+"""Create, change and archive the projects of a person.
 
-A project that is put away keeps its sessions and its name.
+An archived project keeps its sessions and its name.
 """
 
 from keryx.core.conversations.tables import feed, projects
@@ -15,21 +15,21 @@ NAME_LENGTH_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSaved:
-    """The project as it stands now."""
+    """The project after the change."""
 
     project: Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectNameTaken:
-    """Another project of this person is called so; nothing changed."""
+    """Another project of the person has this name; nothing changed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectPlan:
-    """What a person says of a project; new sessions in it start in its workspace."""
+    """The name, colour and workspace of a project."""
 
     name: str
     colour: str | None = None
@@ -43,7 +43,7 @@ class ProjectPlan:
 
 
 def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> ProjectSaved | ProjectNameTaken:
-    """Make a project of this person."""
+    """Create a project."""
     project_id = projects.add_project(
         tx, owner_id=person_id, name=plan.name, colour=plan.colour, workspace=plan.workspace
     )
@@ -55,8 +55,8 @@ def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> ProjectSaved
 def change_project(
     tx: Tx, project_id: int, plan: ProjectPlan, *, person_id: int
 ) -> ProjectSaved | ProjectNameTaken:
-    """Give a project another name, colour or workspace."""
-    # Two changes of one person's projects are judged one after the other, or both could take a name.
+    """Change the name, colour and workspace of a project."""
+    # Serialize changes of one person's projects: otherwise two projects could take the same name.
     access.lock_person(tx, person_id)
     project = projects.get_project(tx, project_id, owner_id=person_id)
     changed = project._replace(name=plan.name, colour=plan.colour, workspace=plan.workspace)
@@ -66,7 +66,7 @@ def change_project(
 
 
 def archive_project(tx: Tx, project_id: int, *, person_id: int, archived: bool = True) -> ProjectSaved:
-    """Put a project away, or take it out again."""
+    """Archive a project, or restore it."""
     project = projects.get_project(tx, project_id, owner_id=person_id)
     if not projects.set_archived(tx, project_id, archived=archived):
         return ProjectSaved(project=project)

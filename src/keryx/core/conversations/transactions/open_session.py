@@ -1,7 +1,10 @@
-"""Open a session: a conversation with an owner and an audience that never change.
+"""Open a session. Its owner and its audience never change.
 
-Every other way a session comes to be (a first message, a reset, ``/new``, a fork, a schedule) goes through here.
+First messages, resets, ``/new``, delegations and schedules open sessions here. A fork and an import add their rows
+themselves.
 """
+
+from dataclasses import asdict
 
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -11,18 +14,18 @@ from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
 from keryx.ids import Ids
-from keryx.store.codec import clean_text
+from keryx.store.codec import clean_columns
 from keryx.store.database import Tx
 from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InheritedSettings:
-    """What a session takes over from the one before it, or from whoever asks for it."""
+class InitialSettings:
+    """The settings of a new session, inherited from another session or chosen by the caller."""
 
     profile: str = "main"
     audience_id: int | None = None
-    """Who hears it, if that is not simply who is at its source."""
+    """The audience, if it is not the audience of the source."""
     display_name: str | None = None
     title: str | None = None
     project_id: int | None = None
@@ -33,12 +36,12 @@ class InheritedSettings:
     reset_reason: str | None = None
 
 
-NOTHING = InheritedSettings()
+DEFAULTS = InitialSettings()
 
 
-def handed_by(session: sessions.Session) -> InheritedSettings:
-    """Return what a session hands to the one that follows it: all but its audience and its names."""
-    return InheritedSettings(
+def inherited_settings(session: sessions.Session) -> InitialSettings:
+    """Return the settings that the session after ``session`` inherits: all but the audience and the names."""
+    return InitialSettings(
         profile=session.profile,
         project_id=session.project_id,
         workspace=session.workspace,
@@ -55,32 +58,23 @@ def open_session(
     source: Source,
     owner: Person,
     key: SessionKey | None = None,
-    handed: InheritedSettings = NOTHING,
+    initial: InitialSettings = DEFAULTS,
 ) -> SessionId:
-    """Open a session at ``source`` for ``owner``; with a key it becomes that surface's current one.
+    """Open a session at ``source`` for ``owner``, and point ``key`` to it, if given.
 
-    What comes of it when a passing place is gone, as the end of a background process, is said at the terminal.
+    A session of a one-shot source belongs to the terminal, which shows later output, such as the end of a process.
     """
     session_id = SessionId(ids.session_id(tx.now))
-    audience_id = handed.audience_id
+    audience_id = initial.audience_id
     if audience_id is None:
         audience_id = people.ensure_member(tx, audience_of(source, owner.id), person_id=owner.id)
+    columns = asdict(initial) | {
+        "audience_id": audience_id,
+        "display_name": initial.display_name or source.chat_name,
+        "title_by": "person" if initial.title else None,
+    }
     sessions.add_session(
-        tx,
-        id=session_id,
-        source=source.lasting,
-        owner_id=owner.id,
-        audience_id=audience_id,
-        profile=handed.profile,
-        display_name=clean_text(handed.display_name or source.chat_name),
-        title=clean_text(handed.title),
-        title_by="person" if handed.title else None,
-        project_id=handed.project_id,
-        workspace=clean_text(handed.workspace),
-        model=clean_text(handed.model),
-        model_settings=handed.model_settings,
-        personality=handed.personality,
-        reset_reason=handed.reset_reason,
+        tx, id=session_id, source=source.durable, owner_id=owner.id, **clean_columns(columns)
     )
     if key is not None:
         session_keys.add_key(tx, key, session_id=session_id, source=source, audience_id=audience_id)

@@ -1,4 +1,4 @@
-"""Sessions that programs open, and for whom a program acts."""
+"""Sessions that programs open on behalf of a person."""
 
 from keryx.config import Settings
 from keryx.core.conversations.rules.session import SessionId
@@ -6,7 +6,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.rules.title import clean_title
 from keryx.core.conversations.tables import feed, projects, session_keys, sessions
 from keryx.core.conversations.transactions.enter_session import enter_session
-from keryx.core.conversations.transactions.open_session import InheritedSettings, open_session
+from keryx.core.conversations.transactions.open_session import InitialSettings, open_session
 from keryx.core.conversations.views.current_session import Listener, find_current, resolve_key
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
@@ -18,8 +18,8 @@ from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
-    """What a new session is given; a project that is not there is made."""
+class SessionOptions:
+    """The options of a new session. A project that does not exist is created."""
 
     title: str | None = None
     project: str | None = None
@@ -28,7 +28,7 @@ class SessionSettings:
 
 
 def enter_store(tx: Tx, *, person_id: int | None) -> Person:
-    """Return for whom a program acts: this person, else the owner, who is made in a new store."""
+    """Return the person on whose behalf a program acts: this person, else the owner, who is added to a new store."""
     owner = people.ensure_owner(tx)
     if person_id is None:
         return owner
@@ -38,31 +38,31 @@ def enter_store(tx: Tx, *, person_id: int | None) -> Person:
     return person
 
 
-def create_session(tx: Tx, ids: Ids, *, source: Source, person: Person, wishes: SessionSettings) -> SessionId:
-    """Open a session that no surface points to."""
+def create_session(tx: Tx, ids: Ids, *, source: Source, person: Person, options: SessionOptions) -> SessionId:
+    """Open a session that no key points to."""
     _require_own(source, person)
-    project_id = None if wishes.project is None else _project(tx, wishes.project, person)
-    handed = InheritedSettings(
-        title=None if wishes.title is None else clean_title(wishes.title),
+    project_id = None if options.project is None else _project(tx, options.project, person)
+    initial = InitialSettings(
+        title=None if options.title is None else clean_title(options.title),
         project_id=project_id,
-        workspace=wishes.workspace,
-        model=wishes.model,
+        workspace=options.workspace,
+        model=options.model,
     )
-    return open_session(tx, ids, source=source, owner=person, handed=handed)
+    return open_session(tx, ids, source=source, owner=person, initial=initial)
 
 
 def ensure_session(tx: Tx, ids: Ids, *, source: Source, person: Person, settings: Settings) -> SessionId:
-    """Return the current session of a source, as a message of the person there would find it.
+    """Return the session that a message of the person at ``source`` would enter.
 
-    The session is opened if there is none, and starts over if a reset is due. Raises ``NotFound`` if the conversation
-    there is that of other people.
+    A new session is opened if there is none or a reset is due. Raises ``NotFound`` if the session of the source belongs
+    to other people.
     """
     listener = Listener(
         person_id=person.id, audience_id=people.find_audience(tx, audience_of(source, person.id))
     )
     _key, current = find_current(tx, source, listener=listener, settings=settings)
     if current is None:
-        # A message shows that its author may speak at the place. A program shows nothing.
+        # A message proves that its author is a member of the chat. A program proves nothing: check the plain key too.
         current = session_keys.find_key(tx, resolve_key(source, settings=settings, person_id=person.id))
     if current is None:
         _require_own(source, person)
@@ -72,7 +72,7 @@ def ensure_session(tx: Tx, ids: Ids, *, source: Source, person: Person, settings
 
 
 def _require_own(source: Source, person: Person) -> None:
-    # Whoever opens a session hears everything that is said at its place.
+    # A person who opens a session reads everything in its chat.
     if source.chat_type != "dm" and person.role != "owner":
         raise NotAllowed(f"Only the owner may open a session in a {source.chat_type} from a program.")
 

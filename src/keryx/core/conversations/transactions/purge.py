@@ -1,7 +1,6 @@
 """Delete the conversation of a session for good.
 
-The only place that deletes what people said. What forks still show of the session must have been copied into them
-before: ``hand_over``.
+Only this module deletes messages of people. ``hand_over`` must first copy the messages that forks still show.
 """
 
 from dataclasses import replace
@@ -18,22 +17,22 @@ from keryx.store.database import Tx
 
 
 def purge(tx: Tx, session_id: str) -> None:
-    """Delete everything said in the session, its branches, surfaces, labels and facts, and the session itself."""
+    """Delete a session with its messages, branches, keys, tags and events."""
     session_keys.remove_keys(tx, session_id)
     rows.drop_session(tx, session_id)
 
 
-def tell_purged(tx: Tx, audience_id: int) -> None:
-    """Tell everybody who could see a session that it is gone."""
+def add_purge_events(tx: Tx, audience_id: int) -> None:
+    """Add the event of the purge to the stream of each member of the audience."""
     for person_id in people.list_members(tx, audience_id):
         feed.add_personal_event(tx, person_id, "session.purged")
 
 
 def hand_over(tx: Tx, session_id: SessionId) -> int:
-    """Give every fork its own copy of what it shows of the session; return how many messages were copied.
+    """Copy the messages that forks show of a session into the forks; return the number of copied messages.
 
-    A fork takes the copies into its first branch, in front of its own messages, so its branches stay as they were.
-    Branches that go on from an inherited message then go on from the copy of it.
+    The copies become part of the fork's first branch, before its own messages. A branch that continues from an
+    inherited message then continues from the copy of this message.
     """
     children = rows.list_children(tx, session_id)
     known: dict[SessionId, list[Branch]] = {}
@@ -60,15 +59,15 @@ def hand_over(tx: Tx, session_id: SessionId) -> int:
 
 
 def _heir(shown: list[Segment], session_id: SessionId) -> str:
-    """Return the session on this path that takes over the messages of the purged one: the one right after it."""
+    """Return the session on this path that gets the copies: the one after the purged session."""
     last = max(place for place, segment in enumerate(shown) if segment.session_id == session_id)
     return shown[last + 1].session_id
 
 
 def _absorb(tx: Tx, session_id: SessionId, fork_id: SessionId, known: list[Branch]) -> int:
-    """Copy what a fork shows of the session into the fork's first branch; return how many messages that were."""
+    """Copy the inherited messages and their summaries into a fork; return the number of messages."""
     shown = path(known, session_id=fork_id, no=0)
-    holding = covers_on(covers.list_covers(tx, session_id), known, session_id=fork_id, no=0)
+    applying = covers_on(covers.list_covers(tx, session_id), known, session_id=fork_id, no=0)
     inherited = [segment for segment in shown if segment.session_id == session_id]
     older = shown[: shown.index(inherited[0])]
     message_ids = [
@@ -83,7 +82,7 @@ def _absorb(tx: Tx, session_id: SessionId, fork_id: SessionId, known: list[Branc
         parent=(older[-1].session_id, older[-1].branch_no) if older else None,
         parent_seq=older[-1].last_seq if older else 0,
     )
-    for cover in holding:
+    for cover in applying:
         covers.add_cover(tx, replace(cover, session_id=fork_id, branch_no=0))
     blobs.copy_refs(tx, from_holder=blobs.session_holder(session_id), to_holder=blobs.session_holder(fork_id))
     sessions.recount(tx, fork_id)

@@ -1,4 +1,4 @@
-"""``/new``, ``/resume``, ``/sessions``, ``/attach``, ``/detach``, ``/fork``: which conversation a place shows."""
+"""The commands ``/new``, ``/resume``, ``/sessions``, ``/attach``, ``/detach`` and ``/fork``."""
 
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import is_chat_key
@@ -29,17 +29,17 @@ from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.views.session_deliveries import was_shown_at
 from keryx.store.database import Tx
 
-LISTED = 10
-SEARCHED = 500
-"""Among how many conversations a name is looked for."""
-LOOKED_AT = 50
-"""Among how many the last one of this chat is."""
+LISTED_MAX = 10
+SEARCHED_MAX = 500
+"""A name is searched among this many conversations."""
+OF_CHAT_MAX = 50
+"""The last conversation of the chat is searched among this many."""
 
 _REFUSALS: dict[SwitchRefusal, str] = {
-    "audience": "That conversation was held with other people than those who read this chat, so it stays there.",
+    "audience": "Other people than the readers of this chat took part in that conversation, so it cannot be shown here.",
     "here": "This chat is part of that conversation already.",
     "closed": "That conversation is not open anywhere. /resume goes on with it here.",
-    "not_attached": "This conversation is held nowhere else, so there is nothing to leave. /new starts a fresh one.",
+    "not_attached": "No other chat shows this conversation, so there is nothing to leave. /new starts a fresh one.",
 }
 
 
@@ -54,10 +54,10 @@ def new(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 
 def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """List the conversations with who reads this chat, with the numbers ``/resume`` takes."""
-    listed = _listed(tx, context, LISTED)
+    """List the conversations of this chat's audience, with the numbers that ``/resume`` takes."""
+    listed = _listed(tx, context, LISTED_MAX)
     if not listed:
-        return say(context, "There are no conversations yet. Say something, and this is the first.")
+        return say(context, "There are no conversations yet. Write something to start one.")
     lines = [
         f"{number}. {_mark(session, context)}{shortly(session.name)} "
         f"({messages(session.message_count)}, {ago(session.last_active_at, now=tx.now)})"
@@ -73,7 +73,7 @@ def _mark(session: Session, context: CommandContext) -> str:
 
 
 def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Go on with an earlier conversation: the last one, or one by number, name or id."""
+    """Continue an earlier conversation: the last one, or one by number, name or id."""
     found = _choose(tx, context, arguments)
     if isinstance(found, str):
         return decline(context, found)
@@ -83,7 +83,7 @@ def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
 
 
 def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Join this chat to a conversation held elsewhere."""
+    """Show a conversation of another chat in this chat too."""
     if not arguments:
         return decline(context, "Say which: /attach <number, name or id>. /sessions lists them.")
     found = _choose(tx, context, arguments)
@@ -94,13 +94,13 @@ def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
 
 
 def detach_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """End what ``/attach`` began."""
+    """Leave the conversation that ``/attach`` joined."""
     left = detach(tx, context.ids, context.surface)
     return _switched(context, left, "This chat has left the conversation and has a fresh one.")
 
 
 def fork_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Go on from here in a new conversation."""
+    """Continue from here in a new conversation."""
     if sessions.get_visible(tx, context.session_id, person_id=context.person.id).message_count == 0:
         return decline(context, "Nothing was said here yet, so there is nothing to fork.")
     fork_id = fork_session(tx, context.ids, context.session_id, person=context.person)
@@ -125,24 +125,24 @@ def _listed(tx: Tx, context: CommandContext, limit: int) -> list[Session]:
 
 
 def _choose(tx: Tx, context: CommandContext, wanted: str) -> Session | str:
-    """Return the one conversation meant, or what to say when that is none or several."""
-    listed = _listed(tx, context, SEARCHED)
+    """Return the conversation that ``wanted`` means, or a reply if it means none or several."""
+    listed = _listed(tx, context, SEARCHED_MAX)
     if not wanted:
         return _last_here(tx, context, listed) or "There is no other conversation to go on with."
     if wanted.isascii() and wanted.isdigit():
         number = int(wanted)
-        if 1 <= number <= min(len(listed), LISTED):
+        if 1 <= number <= min(len(listed), LISTED_MAX):
             return listed[number - 1]
         return f"There is no number {shortly(wanted)}. /sessions lists the conversations with their numbers."
     return _named(listed, wanted)
 
 
 def _last_here(tx: Tx, context: CommandContext, listed: list[Session]) -> Session | None:
-    """Return the last conversation of this chat but its current one; else, or in a scope of many chats, of any."""
+    """Return the last conversation of this chat, or of any chat if there is none, except the current one."""
     others = [session for session in listed if session.id != context.session_id]
     others.sort(key=lambda session: session.last_active_at, reverse=True)
     address = str(Address.of(context.source))
-    here = (session for session in others[:LOOKED_AT] if was_shown_at(tx, session.id, address))
+    here = (session for session in others[:OF_CHAT_MAX] if was_shown_at(tx, session.id, address))
     found = next(here, None) if is_chat_key(context.key) else None
     return found or next(iter(others), None)
 
@@ -155,5 +155,5 @@ def _named(listed: list[Session], wanted: str) -> Session | str:
         return f"There is no conversation called {shortly(wanted)!r} here. /sessions lists them."
     if len(matching) == 1:
         return matching[0]
-    names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED])
+    names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED_MAX])
     return f"Several conversations are called so; give the id of one:\n{names}"

@@ -1,4 +1,4 @@
-"""``/title``, ``/model``, ``/personality``, ``/project``, ``/sethome``, ``/platforms``: what is set."""
+"""The commands ``/title``, ``/model``, ``/personality``, ``/project``, ``/sethome`` and ``/platforms``."""
 
 from difflib import get_close_matches
 
@@ -28,7 +28,7 @@ from keryx.core.values.model_name import check_model_name
 from keryx.store.database import Tx
 
 NONE = "none"
-"""The word that takes a setting away."""
+"""The argument that removes a setting."""
 
 
 def title(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
@@ -45,30 +45,34 @@ def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     answering = context.settings.answering
     otherwise = answering.on(context.source.platform)
     if not answering.takes_models:
-        return say(context, f"Here answers {otherwise}, and /model changes nothing: it has its own models.")
+        return say(
+            context,
+            f"Answers here come from {otherwise}. It chooses its own models, so /model changes nothing.",
+        )
     if not arguments:
         name = _session(tx, context).model
         return say(
             context,
             f"The model here is {name}. /model none goes back to {otherwise}."
             if name
-            else f"Here answers {otherwise}. /model <provider:name> asks another, such as /model openai:gpt-5.",
+            else f"Answers here come from {otherwise}. /model <provider:name> chooses another model, "
+            "such as /model openai:gpt-5.",
         )
     name = None if arguments.lower() == NONE else check_model_name(arguments)
     set_model(tx, context.session_id, name, person_id=context.person.id)
     if name is None:
         return say(context, f"From the next turn on, {otherwise} answers here.")
-    return say(context, f"From the next turn on, {name} is asked here. /model none goes back to {otherwise}.")
+    return say(context, f"From the next turn on, {name} answers here. /model none goes back to {otherwise}.")
 
 
 def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Show how the agent speaks here and how it could, or set one of the configured ways, or take it away."""
+    """Show, set or remove the personality of this conversation."""
     known = context.settings.personalities
     if not arguments:
         return say(context, _speaking(_session(tx, context).personality, sorted(known)))
     if arguments.lower() == NONE:
         set_personality(tx, context.session_id, None, person_id=context.person.id)
-        return say(context, "From the next turn on, the agent speaks here as itself.")
+        return say(context, "From the next turn on, the agent has no personality here.")
     by_folded = {name.casefold(): name for name in known}
     name = by_folded.get(arguments.casefold())
     if name is None:
@@ -76,26 +80,23 @@ def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutco
         hint = f" Did you mean {' or '.join(by_folded[each] for each in near)}?" if near else ""
         return decline(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
     set_personality(tx, context.session_id, known[name], person_id=context.person.id)
-    return say(context, f"From the next turn on, {name} speaks here.")
+    return say(context, f"From the next turn on, the agent speaks as {name} here.")
 
 
 def _speaking(stored: str | None, names: list[str]) -> str:
-    now = (
-        "The agent speaks here as itself."
-        if stored is None
-        else f"Here speaks {decode_personality(stored).name}."
-    )
-    return f"{now} {_choice(names)}"
+    if stored is None:
+        return f"The agent has no personality here. {_choice(names)}"
+    return f"The agent speaks as {decode_personality(stored).name} here. {_choice(names)}"
 
 
 def _choice(names: list[str]) -> str:
     if not names:
-        return "None is configured: `personalities` in the configuration names them."
-    return f"/personality <name> sets one of {', '.join(names)}; /personality none takes it away."
+        return "None is configured: add some under `personalities` in the configuration."
+    return f"/personality <name> sets one of {', '.join(names)}; /personality none removes it."
 
 
 def project(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Show or set the project of this conversation; a name that is new makes a project."""
+    """Show, set or remove the project of this conversation; create the project if it does not exist."""
     owner_id = context.person.id
     if not arguments:
         project_id = _session(tx, context).project_id
@@ -120,7 +121,7 @@ def sethome(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 
 def platforms(_tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Let the running gateway answer which platforms are connected."""
+    """Ask the running gateway which platforms are connected."""
     return ask_surface(context, "platforms", "")
 
 

@@ -1,7 +1,7 @@
-"""Which session a surface shows: ``/new``, ``/resume``, ``/attach`` and ``/detach`` point its key elsewhere.
+"""Point the key of a surface to another session: ``/new``, ``/resume``, ``/attach`` and ``/detach``.
 
-A session closes when no key points to it any more. A surface only ever shows what was said to the same people, so
-that nothing said in private is heard in a group, or the other way round.
+A session closes when no key points to it. A surface shows only sessions of its own audience, so that a group never
+reads a private conversation, nor the other way round.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed, session_changes, session_keys, sessions
-from keryx.core.conversations.transactions.open_session import NOTHING, handed_by, open_session
+from keryx.core.conversations.transactions.open_session import DEFAULTS, inherited_settings, open_session
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
@@ -25,7 +25,7 @@ SwitchRefusal = Literal["audience", "here", "closed", "not_attached"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """A place where somebody speaks, and the key under which it finds its session."""
+    """A source, the person who writes there, and the session key of the source."""
 
     key: SessionKey
     source: Source
@@ -34,7 +34,7 @@ class Surface:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switched:
-    """The surface shows this session now; ``closed`` is the one before it, if no surface is left to show it."""
+    """The surface shows this session now; ``closed`` is the previous session if no key points to it any more."""
 
     session_id: SessionId
     closed: SessionId | None
@@ -42,31 +42,31 @@ class Switched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRefused:
-    """The surface shows what it showed.
+    """Nothing changed.
 
-    ``audience``: others would hear it than those it was said to. ``here``: it is what this surface shows.
-    ``closed``: it is on no surface, so there is nothing to join; resume it.
-    ``not_attached``: this is the session's only surface.
+    ``audience``: the surface has another audience than the session. ``here``: the surface shows the session already.
+    ``closed``: no surface shows the session, so it can only be resumed. ``not_attached``: no other surface shows the
+    session.
     """
 
     reason: SwitchRefusal
 
 
 def start_new(tx: Tx, ids: Ids, surface: Surface) -> Switched:
-    """Open a fresh session on a surface, in the same project, workspace and manner as the one before."""
+    """Open a new session on a surface, with the settings of the previous one."""
     current = session_keys.find_key(tx, surface.key)
-    handed = NOTHING
+    initial = DEFAULTS
     if current is not None:
         session = sessions.get_session(tx, current.session_id)
-        handed = replace(handed_by(session), display_name=session.display_name)
-    session_id = open_session(tx, ids, source=surface.source, owner=surface.person, handed=handed)
+        initial = replace(inherited_settings(session), display_name=session.display_name)
+    session_id = open_session(tx, ids, source=surface.source, owner=surface.person, initial=initial)
     return _point(tx, surface, session_id, reason="new")
 
 
 def resume(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | SwitchRefused:
-    """Go on with a session on a surface, opening it again if it was closed, and put away no longer.
+    """Show a session on a surface. Open it if it is closed, and restore it from the archive.
 
-    Raises ``NotFound`` for a session the person may not see, or that lies in the bin.
+    Raises ``NotFound`` if the person may not see the session, or if it is in the bin.
     """
     session = _get_switchable(tx, surface, session_id)
     if session.audience_id not in list_audiences(tx, surface):
@@ -79,7 +79,7 @@ def resume(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | Switch
 
 
 def attach(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | SwitchRefused:
-    """Join a surface to a session that is held elsewhere, which gets a copy of every answer from then on."""
+    """Show a session of another surface on this surface too, which then gets a copy of every answer."""
     session = _get_switchable(tx, surface, session_id)
     if session.audience_id not in list_audiences(tx, surface):
         return SwitchRefused(reason="audience")
@@ -92,7 +92,7 @@ def attach(tx: Tx, surface: Surface, session_id: SessionId) -> Switched | Switch
 
 
 def detach(tx: Tx, ids: Ids, surface: Surface) -> Switched | SwitchRefused:
-    """Leave a session that is held elsewhere too, for a fresh one."""
+    """Leave a session that another surface shows too, and open a new one."""
     current = session_keys.find_key(tx, surface.key)
     if current is None or len(session_keys.list_keys(tx, current.session_id)) < 2:
         return SwitchRefused(reason="not_attached")
@@ -100,7 +100,7 @@ def detach(tx: Tx, ids: Ids, surface: Surface) -> Switched | SwitchRefused:
 
 
 def list_audiences(tx: Tx, surface: Surface) -> list[int]:
-    """Return to whom a session was said that may be shown here: to the chat; in private, to the person alone."""
+    """Return the audiences whose sessions the surface may show: the chat's, or in private all of the person's own."""
     if surface.source.chat_type == "dm":
         return people.list_private_audiences(tx, surface.person.id)
     return [people.ensure_audience(tx, audience_of(surface.source, surface.person.id))]
@@ -108,7 +108,7 @@ def list_audiences(tx: Tx, surface: Surface) -> list[int]:
 
 def _get_switchable(tx: Tx, surface: Surface, session_id: SessionId) -> sessions.Session:
     current = session_keys.find_key(tx, surface.key)
-    # Locked in the order of their ids, so that two surfaces that change places wait for each other.
+    # Lock in the order of the ids, so that two surfaces that swap their sessions do not deadlock.
     for locked in sorted({session_id} if current is None else {session_id, current.session_id}):
         sessions.lock_session(tx, locked)
     session = sessions.get_visible(tx, session_id, person_id=surface.person.id)

@@ -1,7 +1,7 @@
-"""Which conversation a source takes part in now: the only place that derives a session key.
+"""Find the current session of a source. Only this module derives session keys.
 
-The settings decide about the key, and the audience about whether what the key points to may be continued: several
-people may share the spelling of a key (one bot, scope ``platform``), but never a conversation.
+With scope ``platform``, the sources of several people have the same key, but people with different audiences never
+share a session. Such a key gets a suffix with the audience.
 """
 
 from keryx.config import Settings
@@ -19,14 +19,14 @@ __all__ = ["Listener", "find_current", "resolve_key"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """A person at a source, and the audience of what is said there; None if nothing was ever said there."""
+    """A person at a source, and the audience of the source; None if no message has arrived there."""
 
     person_id: PersonId
     audience_id: int | None
 
 
 def resolve_key(source: Source, *, settings: Settings, person_id: PersonId | None = None) -> SessionKey:
-    """Return the key of a source under the settings. The aliases in the source must be resolved already."""
+    """Return the key of a source. The ids in the source must be canonical."""
     return key_for(
         source,
         settings.scope,
@@ -39,17 +39,17 @@ def resolve_key(source: Source, *, settings: Settings, person_id: PersonId | Non
 def find_current(
     tx: ReadTx, source: Source, *, listener: Listener, settings: Settings
 ) -> tuple[SessionKey, KeyRecord | None]:
-    """Return the key of a person's conversation at a source, and where it points, if it has pointed anywhere."""
+    """Return the key of a person at a source, and the row of the key, if it exists."""
     key = resolve_key(source, settings=settings, person_id=listener.person_id)
     current = session_keys.find_key(tx, key)
-    while current is not None and not _hears(tx, source, current, listener=listener):
+    while current is not None and not _may_continue(tx, source, current, listener=listener):
         key = SessionKey(f"{key}:{escape_part(f'audience:{listener.audience_id}')}")
         current = session_keys.find_key(tx, key)
     return key, current
 
 
-def _hears(tx: ReadTx, source: Source, current: KeyRecord, *, listener: Listener) -> bool:
-    """Say whether what is said under a key is said to this listener, under this or, since linked, another name."""
+def _may_continue(tx: ReadTx, source: Source, current: KeyRecord, *, listener: Listener) -> bool:
+    """Return whether the session of a key has the listener's audience or, after a link, another one of the person."""
     if current.audience_id == listener.audience_id:
         return True
     is_private = source.chat_type == "dm"

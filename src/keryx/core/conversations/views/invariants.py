@@ -1,4 +1,4 @@
-"""What must hold in the rows of conversations at every moment: counters, branches, surfaces and facts."""
+"""The invariants of conversations: counters, branches, keys and events."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -12,24 +12,27 @@ from keryx.store.database import ReadTx
 CHECKS: Final[Checks] = {
     "conversation_invariants.crossed_keys": (
         "I4",
-        "key {} shows what was said to others, or what was deleted",
+        "key {} points to a session of another audience, or in the bin",
     ),
-    "conversation_invariants.wrong_totals": ("I6", "the totals ({} messages) are not what the rows say"),
-    "conversation_invariants.wrong_counts": ("I6", "the count of {} messages is not what the rows say"),
-    "conversation_invariants.rootless_branches": ("I6", "branch {} goes on from a message that is not there"),
+    "conversation_invariants.wrong_totals": ("I6", "the totals ({} messages) differ from the rows"),
+    "conversation_invariants.wrong_counts": ("I6", "the count of {} messages differs from the rows"),
+    "conversation_invariants.rootless_branches": ("I6", "the parent message of branch {} does not exist"),
     "conversation_invariants.stray_messages": (
         "I6",
-        "message {} is on a branch that is not there, or began after it",
+        "the branch of message {} does not exist, or begins after it",
     ),
-    "conversation_invariants.doubled_places": ("I6", "place {} holds more than one message"),
-    "conversation_invariants.gaps_in_streams": ("I6", "the facts up to {} have a gap"),
-    "conversation_invariants.gaps_in_personal_streams": ("I6", "the facts of person {} have a gap"),
-    "conversation_invariants.untold_messages": ("I6", "the {} messages are not those the feed tells of"),
+    "conversation_invariants.doubled_places": ("I6", "several messages have the number {}"),
+    "conversation_invariants.gaps_in_streams": ("I6", "the events up to {} have a gap"),
+    "conversation_invariants.gaps_in_personal_streams": ("I6", "the events of person {} have a gap"),
+    "conversation_invariants.messages_without_event": (
+        "I6",
+        "the feed does not have an event for each of the {} messages",
+    ),
 }
 
 
 class BranchedSession(NamedTuple):
-    """A session whose path has to be followed to know what it shows."""
+    """A session whose active branch has a parent."""
 
     session_id: str
     active_branch_no: int
@@ -38,7 +41,7 @@ class BranchedSession(NamedTuple):
 
 
 def follow_branches(tx: ReadTx) -> Iterator[Breach]:
-    """Follow what each session with branches shows."""
+    """Check the path of the active branch of each session with branches."""
     for session in tx.all(BranchedSession, "conversation_invariants.list_branched"):
         yield from _follow(tx, session)
 
@@ -48,12 +51,16 @@ def _follow(tx: ReadTx, session: BranchedSession) -> Iterator[Breach]:
     known = branches.list_branches(tx, session_id)
     newest = max(branch.no for branch in known if branch.session_id == session_id)
     if newest > session.last_branch_no:
-        yield Breach(rule="I6", session_id=session_id, what=f"branch {newest} was never counted")
+        yield Breach(
+            rule="I6",
+            session_id=session_id,
+            what=f"last_branch_no is {session.last_branch_no}, but branch {newest} exists",
+        )
     try:
         count = branch_paths.count_path(tx, path(known, session_id=session_id, no=session.active_branch_no))
     except InvalidValue as error:
         yield Breach(rule="I6", session_id=session_id, what=str(error))
         return
     if count != session.message_count:
-        what = f"{session.message_count} messages are counted and {count} are shown"
+        what = f"message_count is {session.message_count}, but the active branch has {count} messages"
         yield Breach(rule="I6", session_id=session_id, what=what)

@@ -1,12 +1,12 @@
 -- name: conversation_invariants.crossed_keys
--- Surfaces that show a session said to other people than those who are there, or one in the bin.
+-- Keys that point to a session of another audience, or to a session in the bin.
 SELECT k.session_id, k.key
 FROM session_keys k JOIN sessions s ON s.id = k.session_id
 WHERE k.audience_id <> s.audience_id OR s.deleted_at IS NOT NULL
 LIMIT :limit
 
 -- name: conversation_invariants.wrong_totals
--- Sessions whose counters over all rows, messages and unsaid answers, are not what the rows say.
+-- Sessions whose totals differ from the sums over their messages and turns.
 SELECT s.id, CAST(s.message_total AS TEXT)
 FROM sessions s LEFT JOIN (
     SELECT session_id, COUNT(*) AS message_total, SUM(tool_call_count) AS tool_call_count,
@@ -31,7 +31,7 @@ WHERE s.message_total <> COALESCE(m.message_total, 0) OR s.tool_call_count <> CO
 LIMIT :limit
 
 -- name: conversation_invariants.wrong_counts
--- Sessions without branches whose number of messages is not what the rows say.
+-- Sessions without branches whose number of messages differs from the rows.
 SELECT s.id, CAST(s.message_count AS TEXT)
 FROM sessions s LEFT JOIN (
     SELECT session_id, COUNT(*) AS message_count FROM messages WHERE branch_no = 0 GROUP BY session_id
@@ -41,14 +41,14 @@ WHERE s.active_branch_no = 0 AND s.message_count <> COALESCE(m.message_count, 0)
 LIMIT :limit
 
 -- name: conversation_invariants.list_branched
--- Sessions that show a branch with a parent: what they show has to be followed.
+-- Sessions with branches, whose active path has to be followed.
 SELECT s.id AS session_id, s.active_branch_no, s.last_branch_no, s.message_count FROM sessions s
 WHERE s.active_branch_no <> 0
    OR EXISTS (SELECT 1 FROM branches b WHERE b.session_id = s.id)
 ORDER BY s.id
 
 -- name: conversation_invariants.rootless_branches
--- Branches that go on from a message that is not there.
+-- Branches whose parent message does not exist.
 SELECT b.session_id, CAST(b.no AS TEXT) FROM branches b
 WHERE b.parent_session_id IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM messages m
@@ -56,21 +56,21 @@ WHERE b.parent_session_id IS NOT NULL
 LIMIT :limit
 
 -- name: conversation_invariants.stray_messages
--- Messages of a branch that is not there, or from before it began.
+-- Messages whose branch does not exist, or begins after them.
 SELECT m.session_id, CAST(m.id AS TEXT)
 FROM messages m LEFT JOIN branches b ON b.session_id = m.session_id AND b.no = m.branch_no
 WHERE CASE WHEN b.no IS NULL THEN m.branch_no <> 0 ELSE m.seq <= b.parent_seq END
 LIMIT :limit
 
 -- name: conversation_invariants.doubled_places
--- Places of a session that hold more than one message.
+-- Numbers that several messages of a session have.
 SELECT session_id, CAST(seq AS TEXT) FROM messages
 GROUP BY session_id, seq
 HAVING COUNT(*) > 1
 LIMIT :limit
 
 -- name: conversation_invariants.gaps_in_streams
--- Sessions whose facts are not numbered from one on without a gap.
+-- Sessions whose events are not numbered from 1 without a gap.
 SELECT s.id, CAST(s.feed_no AS TEXT)
 FROM sessions s LEFT JOIN (
     SELECT session_id, COUNT(*) AS facts, MAX(number) AS last_no
@@ -80,7 +80,7 @@ WHERE s.feed_no <> COALESCE(f.facts, 0) OR s.feed_no <> COALESCE(f.last_no, 0)
 LIMIT :limit
 
 -- name: conversation_invariants.gaps_in_personal_streams
--- People whose own facts are not numbered from one on without a gap.
+-- People whose events are not numbered from 1 without a gap.
 SELECT CAST(NULL AS TEXT), CAST(p.id AS TEXT)
 FROM people p LEFT JOIN (
     SELECT person_id, COUNT(*) AS facts, MAX(number) AS last_no
@@ -89,8 +89,8 @@ FROM people p LEFT JOIN (
 WHERE p.feed_no <> COALESCE(f.facts, 0) OR p.feed_no <> COALESCE(f.last_no, 0)
 LIMIT :limit
 
--- name: conversation_invariants.untold_messages
--- Sessions with another number of messages than facts about messages.
+-- name: conversation_invariants.messages_without_event
+-- Sessions whose number of messages differs from their number of message events.
 SELECT s.id, CAST(s.message_total AS TEXT)
 FROM sessions s LEFT JOIN (
     SELECT session_id, COUNT(*) AS facts FROM feed WHERE kind = 'message' GROUP BY session_id

@@ -1,5 +1,5 @@
 -- name: session_list.merge
--- The same over all audiences of a person, with filters: the next sessions of each audience, merged.
+-- The next sessions of all audiences of a person, with filters: the next sessions of each audience, merged.
 SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM audience_members a CROSS JOIN LATERAL (
     SELECT x.* FROM sessions x

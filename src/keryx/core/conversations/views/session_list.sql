@@ -1,5 +1,5 @@
 -- name: session_list.walk
--- The next sessions of one audience, pinned or not, newest activity first: one walk along the index.
+-- The next sessions of one audience, pinned or not, by last activity, in the order of an index.
 SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM sessions s
 WHERE s.audience_id = :audience_id AND s.deleted_at IS NULL AND s.archived_at IS NULL
@@ -9,7 +9,7 @@ ORDER BY s.last_active_at DESC, s.id DESC
 LIMIT :limit
 
 -- name: session_list.merge
--- The same over all audiences of a person, with filters: a queue that holds the next session of each audience.
+-- The next sessions of all audiences of a person, with filters: a queue holds the next session of each audience.
 WITH RECURSIVE queue (last_active_at, id, audience_id, row_id) AS (
     SELECT s.last_active_at, s.id, s.audience_id, s.rowid
     FROM audience_members a CROSS JOIN sessions s ON s.rowid = (
@@ -49,7 +49,7 @@ FROM queue q CROSS JOIN sessions s ON s.rowid = q.row_id
 ORDER BY s.last_active_at DESC, s.id DESC
 
 -- name: session_list.list_archived
--- The next archived sessions of a person, newest activity first.
+-- The next archived sessions of a person, by last activity.
 SELECT (SELECT MIN(k.key) FROM session_keys k WHERE k.session_id = s.id) AS key, {s.session}
 FROM audience_members a JOIN sessions s ON s.audience_id = a.audience_id
 WHERE a.person_id = :person_id AND s.deleted_at IS NULL AND s.archived_at IS NOT NULL
@@ -71,7 +71,7 @@ ORDER BY (s.pinned_at IS NOT NULL) DESC, s.last_active_at DESC, s.id DESC
 LIMIT :limit
 
 -- name: session_list.count
--- How many sessions a person may see, and how many messages are kept in them; the bin does not count.
+-- The number of sessions that a person may see, and of the messages in them, without the bin.
 SELECT COUNT(*), CAST(COALESCE(SUM(s.message_total), 0) AS BIGINT)
 FROM audience_members a JOIN sessions s ON s.audience_id = a.audience_id
 WHERE a.person_id = :person_id AND s.deleted_at IS NULL

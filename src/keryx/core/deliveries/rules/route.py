@@ -172,7 +172,7 @@ def _resolve_target(
     missing = LocalFile(instead_of=_target_text(target))
     if isinstance(target, ToChat):
         if origin is not None and origin.platform == target.platform:
-            account = origin.lasting.account
+            account = origin.durable.account
         else:
             account = first_accounts.get(target.platform)
         return [

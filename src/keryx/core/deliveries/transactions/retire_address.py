@@ -8,7 +8,7 @@ from typing import Final
 from keryx.config import Settings
 from keryx.core.accounts import tables as connector_leases
 from keryx.core.conversations.rules.session import SessionId
-from keryx.core.conversations.rules.source import LOCAL_CLI, PASSING, Source, passing_place
+from keryx.core.conversations.rules.source import LOCAL_CLI, ONE_SHOT_PREFIX, Source, one_shot_source
 from keryx.core.conversations.tables import feed, session_keys, sessions
 from keryx.core.conversations.views.current_session import resolve_key
 from keryx.core.deliveries.rules.route import Address
@@ -27,7 +27,7 @@ def retire_addresses(tx: Tx, *, settings: Settings, limit: int) -> int:
         if connector_leases.drop_left(tx, account)
     ]
     for account in left:
-        _leave(tx, passing_place(account.removeprefix(PASSING)), settings=settings)
+        _leave(tx, one_shot_source(account.removeprefix(ONE_SHOT_PREFIX)), settings=settings)
     return len(left)
 
 

@@ -86,8 +86,8 @@ def send_message(
 def _known(tx: Tx, here: Source, *, person_id: int, to_others: bool) -> dict[tuple[str, str], Source]:
     """Return the chats that may be sent to, by platform and id; of several accounts the one that was spoken to last."""
     places = list_chats(tx, person_id=None if to_others else person_id)
-    lasting = [place.lasting for place in [*places, here]]
-    return {(place.platform, place.chat_id): place for place in lasting}
+    durable = [place.durable for place in [*places, here]]
+    return {(place.platform, place.chat_id): place for place in durable}
 
 
 def _resolve(

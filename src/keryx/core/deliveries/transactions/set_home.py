@@ -10,7 +10,7 @@ from keryx.store.database import Tx
 
 def set_home(tx: Tx, source: Source, *, by: PersonId) -> Address:
     """Make the chat of ``source`` its platform's home channel, and return its address."""
-    source = source.lasting
+    source = source.durable
     address = Address.of(source)
     home_channels.set_home(tx, home_channels.Home(address, source.chat_name), set_by=by)
     feed.add_personal_event(tx, by, "home")

@@ -9,7 +9,7 @@ from keryx.config import Settings
 from keryx.core.conversations.rules.session_key import SCHEDULE
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed, session_keys, sessions
-from keryx.core.conversations.transactions.open_session import InheritedSettings, open_session
+from keryx.core.conversations.transactions.open_session import InitialSettings, open_session
 from keryx.core.conversations.views.current_session import resolve_key
 from keryx.core.people.tables import people
 from keryx.core.schedules import tables as schedules
@@ -95,8 +95,8 @@ def _session_of(tx: Tx, ids: Ids, schedule: Schedule, *, settings: Settings) -> 
         current = session_keys.find_key(tx, key)
         if current is None:
             owner = people.get_person(tx, schedule.owner_id)
-            handed = InheritedSettings(profile=settings.profile, title=schedule.name)
-            return open_session(tx, ids, source=source, owner=owner, key=key, handed=handed)
+            initial = InitialSettings(profile=settings.profile, title=schedule.name)
+            return open_session(tx, ids, source=source, owner=owner, key=key, initial=initial)
         session_id = current.session_id
     sessions.lock_session(tx, session_id)
     return session_id

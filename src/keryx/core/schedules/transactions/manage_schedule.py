@@ -57,7 +57,7 @@ def create_schedule(
     # Two requests of one person for the same name are judged one after the other.
     access.lock_person(tx, person_id)
     schedule_id = schedules.add_schedule(
-        tx, plan, owner_id=person_id, origin=origin and origin.lasting, session_id=session_id, due_at=due_at
+        tx, plan, owner_id=person_id, origin=origin and origin.durable, session_id=session_id, due_at=due_at
     )
     if schedule_id is None:
         return NameTaken(name=plan.name)

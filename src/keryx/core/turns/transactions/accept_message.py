@@ -156,7 +156,7 @@ def _enter(tx: Tx, incoming: Incoming) -> EnteredSession:
     place = enter_session(
         tx, incoming.source, person=incoming.person, settings=incoming.settings, ids=incoming.ids
     )
-    if incoming.source.is_passing:
+    if incoming.source.is_one_shot:
         return place  # nobody is there to be greeted, and soon the place is not either
     addresses.note_inbound(tx, Address.of(incoming.source))
     if people.mark_welcomed(tx, incoming.person.id) and incoming.settings.welcome:

@@ -11,7 +11,7 @@ from keryx.core.conversations.rules.message import TextPart
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import branches, feed, session_changes, sessions
-from keryx.core.conversations.transactions.open_session import handed_by, open_session
+from keryx.core.conversations.transactions.open_session import inherited_settings, open_session
 from keryx.core.people.tables import people
 from keryx.core.turns.rules.delegation import DELEGATE, TASKS_MAX, Delegation, task_ref
 from keryx.core.turns.tables import inbox, turns
@@ -76,7 +76,7 @@ def delegate_task(
         ids,
         source=source,
         owner=people.get_person(tx, person_id),
-        handed=replace(handed_by(parent), audience_id=parent.audience_id),
+        initial=replace(inherited_settings(parent), audience_id=parent.audience_id),
     )
     # On no surface, as everything that is closed, and in no list unless one asks for what is put away.
     sessions.close_session(tx, child, reason="done")

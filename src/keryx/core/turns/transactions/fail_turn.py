@@ -14,7 +14,7 @@ from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCal
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import branch_paths, branches, feed, sessions
 from keryx.core.conversations.transactions.append_message import append_held
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import outbox
 from keryx.core.deliveries.transactions.queue_delivery import queue_delivery, queue_reply
@@ -52,7 +52,7 @@ def fail_turn(
 
     After too many tries it is not, whatever ``failure`` says.
     """
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     if failure.retry_at is not None and may_be_tried_again(tx, turn):
         close_unknown_steps(tx, held)
         _count_unkept(tx, turn, partial)
@@ -66,7 +66,7 @@ def fail_turn(
 
 def hand_back_turn(tx: Tx, held: TurnLease) -> None:
     """Let another gateway go on with a turn from its last step, because this one ends; that counts as no attempt."""
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     close_unknown_steps(tx, held)
     give_items_back(tx, turn, ready_at=tx.now, uncounted=True)
     turns.end_turn(tx, turn.id, state="lost", reason="handed back")
@@ -76,7 +76,7 @@ def hand_back_turn(tx: Tx, held: TurnLease) -> None:
 
 def stop_turn(tx: Tx, held: TurnLease, *, partial: NewMessage | None = None) -> None:
     """End a turn that a person stopped; what it said so far stays."""
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     _keep(tx, held, turn, partial)
     said = () if partial is None else tuple(part for part in partial.parts if isinstance(part, TextPart))
     outbox.release_held(tx, held.turn_id, (*said, TextPart(text=STOPPED)))
@@ -91,7 +91,7 @@ def roll_back_turn(
 
     A turn that has done what cannot be taken back is stopped instead, and whoever asked is told.
     """
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     point = find_rollback_point(tx, turn)
     if point is None:
         asker = next(

@@ -10,7 +10,7 @@ from keryx.core.conversations.rules.message import NewMessage, TextPart, tool_ca
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import feed, session_changes, sessions
 from keryx.core.conversations.transactions.append_message import append_held
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import outbox
 from keryx.core.deliveries.transactions.queue_delivery import queue_delivery, queue_reply
@@ -67,7 +67,7 @@ class FinishedTurn:
 
 def finish_turn(tx: Tx, held: TurnLease, *, reply: Reply, ids: Ids) -> FinishedTurn:
     """End a turn with its answer; raises ``LeaseLost`` for a late holder."""
-    turn = take_seen(tx, held, hold_turn(tx, held), reply.seen)
+    turn = take_seen(tx, held, require_turn_lease(tx, held), reply.seen)
     close_steps(tx, held)
     seq = None
     deliveries: list[int] = []

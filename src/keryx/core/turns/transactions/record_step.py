@@ -13,7 +13,7 @@ from keryx.core.conversations.rules.message import NewMessage, ToolCallPart, Too
 from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.conversations.tables import feed
 from keryx.core.conversations.transactions.append_message import Appended, append_held
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.transactions.queue_delivery import queue_delivery
 from keryx.core.deliveries.views.reply_addresses import reply_addresses
@@ -54,7 +54,7 @@ def record_calls(
     tx: Tx, held: TurnLease, *, message: NewMessage, seen: Sequence[int] = (), ids: Ids
 ) -> Appended:
     """Store an assistant's message with all its calls; ``seen`` are steering items the model had read by then."""
-    turn = take_seen(tx, held, hold_turn(tx, held), seen)
+    turn = take_seen(tx, held, require_turn_lease(tx, held), seen)
     is_activity = counts_as_activity(turn.purpose)
     appended = append_held(tx, held, message, is_activity=is_activity)
     for call in message.parts:
@@ -84,7 +84,7 @@ def _add_step(tx: Tx, turn: turns.Turn, call: ToolCallPart, *, call_seq: int, id
 
 def start_call(tx: Tx, held: TurnLease, *, call_id: str) -> Started | NotStarted:
     """Commit to running a call; after a crash nobody else will, unless it is pure or idempotent."""
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     step = turns.get_step(tx, turn_id=held.turn_id, call_id=call_id)
     if not turns.start_step(tx, turn_id=held.turn_id, call_id=call_id):
         return NotStarted()
@@ -99,7 +99,7 @@ def record_result(
     part = result.parts[0] if len(result.parts) == 1 else None
     if result.role != "tool" or not isinstance(part, ToolResultPart):
         raise InvalidValue("A call's result is a message of role 'tool' with one ToolResultPart.")
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     if turns.get_step(tx, turn_id=held.turn_id, call_id=part.call_id).result_seq is not None:
         return CallAlreadyEnded()
     if whole is not None:
@@ -112,20 +112,20 @@ def record_result(
 
 def record_text(tx: Tx, held: TurnLease, *, start: int, text: str) -> None:
     """Keep a piece of what the turn is saying, for whoever comes back before it is done."""
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     turns.add_chunk(tx, held.turn_id, start=start, text=text)
 
 
 def record_pause(tx: Tx, held: TurnLease, *, reason: str | None) -> None:
     """Note why the turn does nothing for now; None when it goes on."""
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     turns.set_pause(tx, held.turn_id, reason)
     feed.add_event(tx, held.session_id, "turn", held.turn_id)
 
 
 def record_prompt(tx: Tx, held: TurnLease, *, model: str | None, prompt: str, tools: str) -> None:
     """Note what exactly the turn ran with, and keep both texts by their content as long as the session is there."""
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     prompt_hash = keep_text(tx, held.session_id, prompt, media_type="text/plain")
     tools_hash = keep_text(tx, held.session_id, tools, media_type="application/json")
     turns.set_prompt(tx, held.turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
@@ -133,7 +133,7 @@ def record_prompt(tx: Tx, held: TurnLease, *, model: str | None, prompt: str, to
 
 def record_gauge(tx: Tx, held: TurnLease, *, gauge: Gauge) -> None:
     """Note what the turn's last question was made of."""
-    hold_turn(tx, held)
+    require_turn_lease(tx, held)
     turns.set_gauge(tx, held.turn_id, gauge)
 
 
@@ -143,7 +143,7 @@ def ask_approval(tx: Tx, held: TurnLease, *, call_id: str, question: ApprovalQue
     It is asked on every surface that shows the conversation, and the first answer counts. A question that is a text
     is put as it is, and no lasting yes can be given to it.
     """
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     turns.get_step(tx, turn_id=held.turn_id, call_id=call_id)
     if turn.person_id is None or turn.origin is None:
         raise InvalidValue(f"Turn {turn.id} runs for nobody, so there is nobody to ask about {call_id!r}.")

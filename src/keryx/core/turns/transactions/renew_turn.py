@@ -3,7 +3,7 @@
 from itertools import takewhile
 
 from keryx.core.conversations.rules.message import NewMessage
-from keryx.core.conversations.transactions.turn_guard import hold_turn
+from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.turns.rules.lease import Lease, TurnLease
 from keryx.core.turns.tables import inbox, leases
 from keryx.core.turns.transactions.begin_turn import message_of
@@ -33,7 +33,7 @@ class Renewed:
 
 def renew_turn(tx: Tx, held: TurnLease) -> Renewed:
     """Prolong the lease, or raise ``LeaseLost``."""
-    turn = hold_turn(tx, held)
+    turn = require_turn_lease(tx, held)
     renewed = leases.renew_lease(tx, held.lease)
     said = [item for item in inbox.list_ready(tx, held.session_id) if item.kind == "message"]
     stop_requested = turn.stop_requested_at is not None

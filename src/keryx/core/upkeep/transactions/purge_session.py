@@ -115,5 +115,5 @@ def _purge(tx: Tx, session: sessions.Session) -> Purged:
     copied = conversations.hand_over(tx, session_id)
     for purge in PURGES:
         purge(tx, session_id)
-    conversations.tell_purged(tx, session.audience_id)
+    conversations.add_purge_events(tx, session.audience_id)
     return Purged(session_id=session_id, messages=session.message_total, copied=copied)
