@@ -32,7 +32,6 @@ EXCEPTIONS: Mapping[str, str] = {
     "keryx.core.conversations.tables.feed.end": LATER + "where a new client of the feed begins.",
     "keryx.core.conversations.views.feed.list_of_session": LATER + "a client of the feed fetches a gap.",
     "keryx.core.media.transactions.collect_blobs": LATER + "upkeep deletes blobs without references.",
-    "keryx.core.people.transactions.manage_access.learn_alias": LATER + "adapters learn two ids of one user.",
     "keryx.core.people.transactions.pair_stranger.expire_pairings": LATER + "upkeep ends old pairings.",
     "keryx.core.schedules.tables.list_fires": LATER + "the page of a schedule shows its fires.",
     "keryx.core.turns.views.turn_prompt.show_prompt": LATER + "the page of a turn shows its prompt.",

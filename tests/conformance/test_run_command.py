@@ -533,7 +533,7 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     offered = await chat.reply("/link")
     code = offered.removeprefix("Your code is ").split(".")[0]
     assert "within 1 h" in offered
-    assert await chat.reply(f"/link {code}") == "Both accounts were yours already."
+    assert await chat.reply(f"/link {code}") == "Both accounts are linked already."
     code = (await chat.reply("/link")).removeprefix("Your code is ").split(".")[0]
     bens = Source(platform="signal", chat_id="b", chat_type="dm", user_id="b")
     key = SessionKey("agent:main:signal:dm:b")
@@ -542,8 +542,8 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     assert await ben.reply("/link ABCD1234") == (
         "code 'ABCD1234': it has 8 characters, letters but no I, L and O, and digits but no 0 and 1"
     )
-    assert await ben.reply("/link AAAAAAAA") == "That code is not good: check it, or get a new one."
-    assert await ben.reply(f"/link {code}") == "This account and CLI terminal are both owner now."
+    assert await ben.reply("/link AAAAAAAA") == "That code is not valid: check it, or get a new one."
+    assert await ben.reply(f"/link {code}") == "This account and CLI terminal both belong to owner now."
 
 
 async def test_after_a_link_each_account_goes_on_with_what_the_other_began(chat: Chat, talk: Talk) -> None:
@@ -584,10 +584,10 @@ async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Cha
     await chat.talk.session("x", key=key, source=bens)
     ben = Chat(chat.talk, await chat.talk.stranger(), key, bens)
     code = (await ben.reply("/link")).removeprefix("Your code is ").split(".")[0]
-    assert (await chat.reply(f"/link {code}")).startswith("You may do more here than there")
+    assert (await chat.reply(f"/link {code}")).startswith("This account has more rights than the other")
     code = (await ben.reply("/link")).removeprefix("Your code is ").split(".")[0]
     await chat.talk.database.write(lambda tx: access.block(tx, ben.person.id))
-    assert (await chat.reply(f"/link {code}")).startswith("One of the two accounts may not speak")
+    assert (await chat.reply(f"/link {code}")).startswith("One of the two accounts is blocked")
     for _ in range(4):
         await chat.reply("/link AAAAAAAA")
     assert await chat.reply("/link AAAAAAAA") == "Too many wrong codes: try again in 1 h."
@@ -611,13 +611,13 @@ async def test_pair_lets_strangers_in_or_not(chat: Chat, talk: Talk) -> None:
     )
     assert await chat.reply(f"/pair approve {first.request_no}") == "U1 is let in as a member."
     assert await chat.reply(f"/pair approve {first.request_no}") == (
-        "No such request waits: it was answered, or its hour is over."
+        "There is no such request: it was answered, or has expired."
     )
     assert await chat.reply(f"/pair approve {second.code} Guest") == "U2 is let in as a guest."
-    assert await chat.reply("/pair approve AAAAAAAA") == "That code is not good: check it, or get a new one."
+    assert await chat.reply("/pair approve AAAAAAAA") == "That code is not valid: check it, or get a new one."
     assert "there is one owner already" in await chat.reply(f"/pair approve {third.request_no} owner")
-    assert await chat.reply(f"/pair deny {third.request_no}") == "That stranger stays outside."
-    assert (await chat.reply(f"/pair deny {third.request_no}")).startswith("No such request waits")
+    assert await chat.reply(f"/pair deny {third.request_no}") == "The request was denied."
+    assert (await chat.reply(f"/pair deny {third.request_no}")).startswith("There is no such request")
     due = await talk.database.read(lambda tx: outbox.list_due(tx, platform="signal", account="", limit=9))
     assert [delivery.chat_id for delivery in due] == ["1", "2"]
 
@@ -631,19 +631,21 @@ async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Tal
     number = first.partition(".")[0]
     assert await chat.reply("/pair role ben bo guest") == "Ben Bo is a guest now."
     assert await chat.reply(f"/pair block {number}") == (
-        f"Cleo is not listened to any more. /pair unblock {number} ends that."
+        f"Cleo is blocked. /pair unblock {number} ends that."
     )
     listed = await chat.reply("/pair people")
     assert f"{number}. Cleo, member on signal, blocked" in listed
     assert "Ben Bo, guest" in listed
-    assert await chat.reply(f"/pair unblock {number}") == "Cleo is listened to."
+    assert await chat.reply(f"/pair unblock {number}") == "Cleo is no longer blocked."
     assert await chat.reply("/pair block cleo") == (
         f"Several people are called so; give the number of one:\n{first}\n{second}"
     )
-    assert await chat.reply("/pair block Dora") == "Nobody here is called 'Dora'. /pair people shows who is."
+    assert (
+        await chat.reply("/pair block Dora") == "Nobody here is called 'Dora'. /pair people lists the people."
+    )
     assert await chat.reply("/pair block owner") == "The owner's own role and access cannot be changed."
-    assert await chat.reply("/pair block") == "Say who: a name or a number. /pair people shows who is in."
-    assert (await chat.reply("/pair role ben bo")).startswith("Say who, and as what")
+    assert await chat.reply("/pair block") == "Give a name or a number. /pair people lists the people."
+    assert (await chat.reply("/pair role ben bo")).startswith("Give a person and a role")
     assert "there is one owner already" in await chat.reply("/pair role ben bo owner")
 
 
@@ -661,12 +663,14 @@ async def test_who_is_linked_to_another_is_shown_as_that_other(chat: Chat, talk:
     owner, cleo, _ = (await chat.reply("/pair people")).splitlines()
     assert owner.endswith(". owner, owner on signal, telegram")
     assert cleo == f"{second}. Cleo, member on signal"
-    assert (await chat.reply("/pair block cleo")).startswith("Cleo is not listened to any more.")
+    assert (await chat.reply("/pair block cleo")).startswith("Cleo is blocked.")
 
 
 async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Chat) -> None:
     chat.settings = Settings(platforms=frozenset({"local", "telegram"}))
-    assert (await chat.reply("/pair grants")).startswith("Roles may do what holds by itself.\n/pair allow")
+    assert (await chat.reply("/pair grants")).startswith(
+        "There are no grants: each role has its default rights.\n/pair allow"
+    )
     assert await chat.reply("/pair forbid member command /usage") == "Forbidden: member command usage."
     assert await family.reply("/usage") == "You may not use /usage here."
     assert await chat.reply("/pair allow member command * telegram") == (
@@ -681,8 +685,10 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
         "allow member command * telegram",
         "allow owner toolset terminal telegram",
     ]
-    assert await chat.reply("/pair forget member command usage") == "Forgotten: member command usage."
-    assert (await chat.reply("/pair forget member command usage")).startswith("Nothing was allowed or forbid")
+    assert (
+        await chat.reply("/pair forget member command usage") == "Deleted the grant for member command usage."
+    )
+    assert (await chat.reply("/pair forget member command usage")).startswith("There is no grant for")
     for wrong, told in (
         ("member", "/pair allow <role>"),
         ("member tool x", "/pair allow <role>"),
@@ -695,7 +701,7 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
         assert (await chat.reply(f"/pair allow {wrong}")).startswith(told)
     chat.settings = Settings(platforms=frozenset({"local"}))
     assert await chat.reply("/pair forget member command * telegram") == (
-        "Forgotten: member command * telegram."
+        "Deleted the grant for member command * telegram."
     )
 
 
@@ -714,7 +720,7 @@ async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, tal
     assert await there.reply(f"/pair approve {first.request_no}") == (
         f"Who made request {first.request_no} is let in as a member."
     )
-    assert await there.reply(f"/pair deny {second.request_no}") == "That stranger stays outside."
+    assert await there.reply(f"/pair deny {second.request_no}") == "The request was denied."
     assert (await chat.reply("/pair nonsense")).startswith(
         "/pair does not know 'nonsense'. /pair approve <num"
     )

@@ -626,7 +626,6 @@ PARTS: frozenset[str] = frozenset(
         "change_session.move_to_bin",
         "close_steps.close_steps",
         "close_steps.close_unknown_steps",
-        "accounts.holds_connector",
         "claim_deliveries.settle",
         "fail_turn.find_rollback_point",
         "fail_turn.give_items_back",

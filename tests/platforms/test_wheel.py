@@ -125,7 +125,7 @@ def test_a_message_is_answered_through_a_platform_of_another_package(home: Home)
     code = re.search(r"/link (\w+)", home.run("--print", "/link").stdout)
     assert code is not None
     with home.serving() as gateway:
-        assert "are both owner now" in answer(home, gateway, f"/link {code[1]}", ref="1")
+        assert "both belong to owner now" in answer(home, gateway, f"/link {code[1]}", ref="1")
         assert answer(home, gateway, "hello", ref="2").startswith(SETUP[:40])
         assert list(home.mailbox.glob("*.in")) == []
 

@@ -18,7 +18,7 @@ from keryx.core.conversations.transactions.command_context import (
     shortly,
 )
 from keryx.core.people.rules.access import Grant, may_use
-from keryx.core.people.views.grants import list_grants
+from keryx.core.people.views.people_list import list_grants
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.store.database import Tx
 

@@ -6,7 +6,7 @@ from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.transactions.append_message import Appended
 from keryx.core.conversations.transactions.fork_session import fork_session
 from keryx.core.media import tables as blobs
-from keryx.core.media.rules import SEARCHED_MAX, WINDOW_MAX, LongResult
+from keryx.core.media.rules import SEARCHED_CHARACTERS_MAX, WINDOW_CHARACTERS_MAX, LongResult
 from keryx.core.media.transactions import collect_blobs
 from keryx.core.media.views import read_result
 from keryx.core.search.transactions.index_messages import index_step
@@ -66,7 +66,7 @@ async def test_a_long_result_is_read_window_by_window(stage: Stage) -> None:
         end = len(read) + len(window)
         assert heading.startswith(f"Characters {len(read)} to {end} of {total}.")
         assert heading.endswith(f"Read on with offset {end}.") == (end < total)
-        assert len(window) <= WINDOW_MAX
+        assert len(window) <= WINDOW_CHARACTERS_MAX
         read += window
     assert read == LONG.text
     assert await ask(stage, session_id, result=f" {LONG.hash.upper()}", offset=1, limit=2) == (
@@ -158,7 +158,7 @@ async def test_what_is_left_out_of_a_long_result_is_found_with_and_without_the_i
 
 async def test_of_a_very_long_result_the_beginning_and_the_end_are_found(stage: Stage) -> None:
     ana = await stage.meet("ana")
-    half = "a " * (SEARCHED_MAX // 2)
+    half = "a " * (SEARCHED_CHARACTERS_MAX // 2)
     session_id = await look_up(stage, LongResult(text=f"first {half}second {half}third"))
     for _ in range(2):
         for word, where in (("first", [session_id]), ("second", []), ("third", [session_id])):

@@ -235,7 +235,7 @@ async def test_a_stranger_may_be_offered_a_code_once_and_only_in_private(stage: 
 async def test_the_owner_is_told_once_of_who_asks_in_where_the_owner_spoke_last(stage: Stage) -> None:
     stage.set(pairing_platforms=frozenset({"telegram"}))
     await stage.hear("hello", source=dm("zoe"))
-    told = "{} on telegram asks to be let in. /pair approve {n} does so, /pair deny {n} does not."
+    told = "{} on telegram asks to be let in. Answer with /pair approve {n} or /pair deny {n}."
     assert await stage.said("local") == [("local:cli", told.format("Zoe", n=1))]
 
     def known_at(tx: Tx) -> None:
@@ -275,7 +275,7 @@ async def test_a_stranger_with_a_code_of_link_is_who_gave_it_out(stage: Stage) -
     linked = await stage.accept(f"/link {offered.code}")
     assert await stage.fate(linked) == "command"
     assert (await stage.session(linked.session_id)).owner_id == owner.id
-    assert await stage.said() == [("telegram:ana", "This account and CLI terminal are both owner now.")]
+    assert await stage.said() == [("telegram:ana", "This account and CLI terminal both belong to owner now.")]
     assert isinstance(await stage.hear(f"/link {offered.code}"), Duplicate)
 
 

@@ -226,9 +226,9 @@ async def test_nothing_is_purged_while_something_of_it_runs(talk: Talk) -> None:
             session_id=session_id,
         )
         assert delivery_id is not None
-        epoch = connector_leases.take(tx, platform="telegram", account="", holder="g")
-        assert epoch is not None
-        assert outbox.claim(tx, delivery_id, holder="g", epoch=epoch)
+        connector = connector_leases.take(tx, platform="telegram", account="", holder="g")
+        assert connector is not None
+        assert outbox.claim(tx, delivery_id, holder="g", epoch=connector.epoch)
         return delivery_id
 
     await talk.database.write(send)

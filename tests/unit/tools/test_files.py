@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keryx.core.media.rules import SHOWN_MAX
+from keryx.core.media.rules import SHOWN_CHARACTERS_MAX
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import ToolFailed
 from keryx.tools.files.edit_file import EDIT_BYTES_MAX
@@ -77,7 +77,7 @@ async def test_a_long_file_is_read_in_ranges_below_the_limit_of_long_results(des
     read: Sequence[str] = []
     while len(read) < len(lines) + 1:
         told = await desk.do("read_file", "long.txt", first_line=len(read) + 1, lines=5_000)
-        assert len(told) <= SHOWN_MAX
+        assert len(told) <= SHOWN_CHARACTERS_MAX
         read = [*read, *told.split("\n")[1:]]
     assert read[:-1] == lines
     assert read[-1] == "y" * LINE_CHARACTERS_MAX + " [3000 characters more]"

@@ -15,21 +15,21 @@ from keryx.core.values.json_value import JsonValue
 from keryx.values import dataclass
 
 RESULT_TYPE: Final = "text/plain; charset=utf-8"
-SHOWN_MAX: Final = 16_000
-HEAD: Final = 12_000
-TAIL: Final = 3_000
-WINDOW_MAX: Final = 12_000
-"""How many characters of a kept result one call reads: with its heading, the answer is not a long result itself."""
+SHOWN_CHARACTERS_MAX: Final = 16_000
+HEAD_CHARACTERS: Final = 12_000
+TAIL_CHARACTERS: Final = 3_000
+WINDOW_CHARACTERS_MAX: Final = 12_000
+"""How much of a stored result one call reads. With its heading, this answer is not a long result itself."""
 
-SEARCHED_MAX: Final = 200_000
-"""How many characters from the beginning of a kept result are searchable, besides the end that is shown."""
-LEFT_OUT: Final = "characters are left out here. "
+SEARCHED_CHARACTERS_MAX: Final = 200_000
+"""How much of a stored result is searchable, from its beginning; the shown end is searchable too."""
+OMISSION: Final = "characters are left out here. "
 
 ReadKept = Callable[[str], str | None]
-"""Returns the text that the message's session keeps under a hash, or None."""
+"""Return the text that the message's session stores under a hash, or None."""
 
 _NOTE: Final = re.compile(
-    rf'\n\n\[\d+ {re.escape(LEFT_OUT)}[^\n"]*"([0-9a-f]{{64}})" and offset {HEAD} reads on\.\]\n\n'
+    rf'\n\n\[\d+ {re.escape(OMISSION)}[^\n"]*"([0-9a-f]{{64}})" and offset {HEAD_CHARACTERS} reads on\.\]\n\n'
 )
 
 
@@ -52,29 +52,33 @@ class LongResult:
     @property
     def shown(self) -> str:
         """The beginning and the end, and how to read the text between them."""
-        left_out = len(self.text) - HEAD - TAIL
+        left_out = len(self.text) - HEAD_CHARACTERS - TAIL_CHARACTERS
         note = (
-            f"[{left_out} {LEFT_OUT}The whole result has {len(self.text)} characters; "
-            f'read_result with result "{self.hash}" and offset {HEAD} reads on.]'
+            f"[{left_out} {OMISSION}The whole result has {len(self.text)} characters; "
+            f'read_result with result "{self.hash}" and offset {HEAD_CHARACTERS} reads on.]'
         )
-        return f"{self.text[:HEAD]}\n\n{note}\n\n{self.text[-TAIL:]}"
+        return f"{self.text[:HEAD_CHARACTERS]}\n\n{note}\n\n{self.text[-TAIL_CHARACTERS:]}"
 
 
 def long_result(output: JsonValue) -> LongResult | None:
     """Return the long result to store, or None if the output is short enough to show in full."""
     text = output if isinstance(output, str) else dumps(output, ensure_ascii=False, indent=1)
-    return LongResult(text=text) if len(text) > SHOWN_MAX else None
+    return LongResult(text=text) if len(text) > SHOWN_CHARACTERS_MAX else None
 
 
 def searched_output(output: JsonValue, read_kept: ReadKept) -> JsonValue:
     """Return the searchable text of a shown result: the stored result if there is one, else the output."""
-    note = _NOTE.match(output, HEAD) if isinstance(output, str) else None
+    note = _NOTE.match(output, HEAD_CHARACTERS) if isinstance(output, str) else None
     whole = None if note is None else read_kept(note[1])
     if whole is None:
         return output
-    return whole if len(whole) <= SEARCHED_MAX else f"{whole[:SEARCHED_MAX]}\n{whole[-TAIL:]}"
+    return (
+        whole
+        if len(whole) <= SEARCHED_CHARACTERS_MAX
+        else f"{whole[:SEARCHED_CHARACTERS_MAX]}\n{whole[-TAIL_CHARACTERS:]}"
+    )
 
 
 def text_of_result(data: bytes) -> str:
-    """Return the text of a kept result."""
+    """Return the text of a stored result."""
     return data.decode("utf-8", "surrogatepass")

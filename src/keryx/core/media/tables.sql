@@ -2,42 +2,42 @@
 hash, media_type, size_bytes, data, created_at
 
 -- name: blobs.add
--- A content by its hash; one that is there gets its time anew, so that it is not collected under its new user's hands.
+-- Add a blob. Renew the time of an existing one, so that it is not deleted before its new reference is added.
 INSERT INTO blobs (hash, media_type, size_bytes, data, created_at)
 VALUES (:hash, :media_type, :size_bytes, :data, :now)
 ON CONFLICT (hash) DO UPDATE SET created_at = excluded.created_at
 
 -- name: blobs.find
--- One content; the bytes are there only where the store itself keeps them.
+-- A blob by its hash.
 SELECT {blob} FROM blobs WHERE hash = :hash
 
 -- name: blobs.find_held
--- One content, if a holder needs it.
+-- A blob by its hash, if the holder refers to it.
 SELECT {b.blob}
 FROM blob_refs r
 JOIN blobs b ON b.hash = r.hash
 WHERE r.hash = :hash AND r.holder = :holder
 
 -- name: blobs.find_newer
--- Whether the content is there and was brought after a time; without its bytes.
+-- Returns a row if the blob was uploaded after a time.
 SELECT 1 FROM blobs WHERE hash = :hash AND created_at > :since
 
 -- name: blobs.add_ref
--- Somebody needs the content; again is no change.
+-- Add a reference to a blob.
 INSERT INTO blob_refs (hash, holder) VALUES (:hash, :holder) ON CONFLICT (hash, holder) DO NOTHING
 
 -- name: blobs.copy_refs
--- What one holder needs, another needs too.
+-- Copy all references of one holder to another.
 INSERT INTO blob_refs (hash, holder)
 SELECT r.hash, :to_holder FROM blob_refs r WHERE r.holder = :from_holder
 ON CONFLICT (hash, holder) DO NOTHING
 
 -- name: blobs.drop_refs
--- The holder needs nothing any more.
+-- Delete all references of a holder.
 DELETE FROM blob_refs WHERE holder = :holder
 
 -- name: blobs.collect
--- Contents that nobody needs and nobody brought lately are gone.
+-- Delete blobs without a reference that were not uploaded lately.
 DELETE FROM blobs
 WHERE created_at <= :before
   AND NOT EXISTS (SELECT 1 FROM blob_refs r WHERE r.hash = blobs.hash)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keryx.core.media.rules import WINDOW_MAX
+from keryx.core.media.rules import WINDOW_CHARACTERS_MAX
 from keryx.core.media.views import read_result
 from keryx.core.people.rules.toolset import RESULTS
 from keryx.errors import ToolFailed
@@ -26,7 +26,10 @@ class ReadResult(StoreReader):
             kind="integer", help="The first character to read; else 0", low=0, high=OFFSET_MAX
         ),
         "limit": Parameter(
-            kind="integer", help=f"How many characters; {WINDOW_MAX} where not said", low=1, high=WINDOW_MAX
+            kind="integer",
+            help=f"How many characters; {WINDOW_CHARACTERS_MAX} where not said",
+            low=1,
+            high=WINDOW_CHARACTERS_MAX,
         ),
     }
 
@@ -39,7 +42,7 @@ class ReadResult(StoreReader):
                 "This conversation has no such result; give the name as written where it was cut."
             )
         first = given.whole("offset", 0)
-        end = min(first + given.whole("limit", WINDOW_MAX), len(whole))
+        end = min(first + given.whole("limit", WINDOW_CHARACTERS_MAX), len(whole))
         if first >= len(whole):
             raise ToolFailed(f"The result has {len(whole)} characters; give a smaller offset.")
         more = "" if end == len(whole) else f" Read on with offset {end}."

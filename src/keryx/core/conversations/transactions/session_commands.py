@@ -24,19 +24,17 @@ from keryx.core.conversations.transactions.switch_session import (
     resume,
     start_new,
 )
+from keryx.core.conversations.views.find_session import NAMED_MAX, NUMBERED_MAX
 from keryx.core.conversations.views.session_list import Session, list_recent
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.views.session_deliveries import was_shown_at
 from keryx.store.database import Tx
 
-LISTED_MAX = 10
-SEARCHED_MAX = 500
-"""A name is searched among this many conversations."""
 OF_CHAT_MAX = 50
 """The last conversation of the chat is searched among this many."""
 
 _REFUSALS: dict[SwitchRefusal, str] = {
-    "audience": "Other people than the readers of this chat took part in that conversation, so it cannot be shown here.",
+    "audience": "That conversation has other readers than this chat, so it cannot be shown here.",
     "here": "This chat is part of that conversation already.",
     "closed": "That conversation is not open anywhere. /resume goes on with it here.",
     "not_attached": "No other chat shows this conversation, so there is nothing to leave. /new starts a fresh one.",
@@ -55,7 +53,7 @@ def new(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
 
 def list_conversations(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """List the conversations of this chat's audience, with the numbers that ``/resume`` takes."""
-    listed = _listed(tx, context, LISTED_MAX)
+    listed = _listed(tx, context, NUMBERED_MAX)
     if not listed:
         return say(context, "There are no conversations yet. Write something to start one.")
     lines = [
@@ -126,12 +124,12 @@ def _listed(tx: Tx, context: CommandContext, limit: int) -> list[Session]:
 
 def _choose(tx: Tx, context: CommandContext, wanted: str) -> Session | str:
     """Return the conversation that ``wanted`` means, or a reply if it means none or several."""
-    listed = _listed(tx, context, SEARCHED_MAX)
+    listed = _listed(tx, context, NAMED_MAX)
     if not wanted:
         return _last_here(tx, context, listed) or "There is no other conversation to go on with."
     if wanted.isascii() and wanted.isdigit():
         number = int(wanted)
-        if 1 <= number <= min(len(listed), LISTED_MAX):
+        if 1 <= number <= min(len(listed), NUMBERED_MAX):
             return listed[number - 1]
         return f"There is no number {shortly(wanted)}. /sessions lists the conversations with their numbers."
     return _named(listed, wanted)
@@ -155,5 +153,5 @@ def _named(listed: list[Session], wanted: str) -> Session | str:
         return f"There is no conversation called {shortly(wanted)!r} here. /sessions lists them."
     if len(matching) == 1:
         return matching[0]
-    names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:LISTED_MAX])
+    names = "\n".join(f"- {shortly(session.name)} ({session.id})" for session in matching[:NUMBERED_MAX])
     return f"Several conversations are called so; give the id of one:\n{names}"

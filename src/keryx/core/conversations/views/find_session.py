@@ -21,6 +21,7 @@ __all__ = ["Session", "Window", "find_named", "read_window"]
 NAMED_MAX: Final = 500
 """A title is searched among this many sessions."""
 NUMBERED_MAX: Final = 10
+"""Only the first sessions of a list have a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

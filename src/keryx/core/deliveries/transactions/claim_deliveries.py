@@ -6,7 +6,8 @@ Only the gateway that holds an account's connector lease claims, one unfinished 
 from collections.abc import Collection
 from typing import TypeAlias
 
-from keryx.core.accounts.transactions import Connector, holds_connector
+from keryx.core.accounts import tables as connector_leases
+from keryx.core.accounts.tables import Connector
 from keryx.core.conversations.tables import feed, sessions
 from keryx.core.deliveries.rules.delivery import Outcome, after_outcome
 from keryx.core.deliveries.tables import addresses, outbox
@@ -23,7 +24,7 @@ def claim_deliveries(
     ``known`` is given where the answer to an earlier claim was lost: the deliveries that the gateway has heard of. What
     it took besides is returned again, or it would be sent by nobody for as long as the account is held.
     """
-    if not holds_connector(tx, connector):
+    if not connector_leases.is_held(tx, connector):
         return []
     if known is not None:
         taken = outbox.list_taken(

@@ -4,7 +4,8 @@ Before the first one is sent, the row says that it may be there; so a crash in b
 repetition, and never an unmarked one.
 """
 
-from keryx.core.accounts.transactions import Connector, holds_connector
+from keryx.core.accounts import tables as connector_leases
+from keryx.core.accounts.tables import Connector
 from keryx.core.deliveries.rules.delivery import Outcome, Sent, Unknown
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import outbox
@@ -25,7 +26,7 @@ def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> 
     address = Address.of(turn.origin)
     if (address.platform, address.account or "") != (connector.platform, connector.account):
         return None
-    if not holds_connector(tx, connector) or outbox.has_waiting(tx, address):
+    if not connector_leases.is_held(tx, connector) or outbox.has_waiting(tx, address):
         return None  # a preview never overtakes what was said before
     outbox.hold_reply(
         tx,
@@ -47,7 +48,7 @@ def record_preview(tx: Tx, connector: Connector, preview: outbox.Delivery, outco
 
     The word of a gateway that has lost the account is dropped: another one may be showing it by now.
     """
-    if isinstance(outcome, Unknown) or not holds_connector(tx, connector):
+    if isinstance(outcome, Unknown) or not connector_leases.is_held(tx, connector):
         return
     message_id = outcome.message_id if isinstance(outcome, Sent) else None
     outbox.note_preview(tx, preview.id, message_id=message_id)

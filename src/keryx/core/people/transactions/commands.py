@@ -1,9 +1,10 @@
-"""``/link`` and ``/pair``: who is who, who is let in, and who may do what.
+"""The commands ``/link`` and ``/pair``: linked accounts, requests of strangers, roles and grants.
 
-Who asks in, and who is known, is the owner's business: where others read along, nobody is named.
+Only the owner may know the requests and the people, so a reply in a group names nobody.
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final
 
 from keryx.core.conversations.rules.command import UnknownCommand
@@ -53,21 +54,21 @@ from keryx.core.values.role import ROLES, Role, check_role
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Tx
 
-NO_REQUEST: Final = "No such request waits: it was answered, or its hour is over."
+NO_REQUEST: Final = "There is no such request: it was answered, or has expired."
 NOT_HERE: Final = "Others read this chat: use /pair in a direct message, or in the terminal."
 PAIR_USAGE: Final = (
-    "/pair approve <number or code> [guest] lets one in, /pair deny <number> does not; /pair people shows who is in, "
-    "/pair role, block and unblock change that; /pair grants shows what roles may do besides."
+    "/pair approve <number or code> [guest] lets a stranger in, /pair deny <number> does not. /pair people lists the "
+    "people, and /pair role, block and unblock change them. /pair grants lists the grants of roles."
 )
 GRANT_USAGE: Final = (
-    "/pair allow <role> <command or toolset> <name or *> [platform] lets a role use something, /pair forbid takes it "
-    "away, /pair forget goes back to what holds by itself. Like: /pair forbid guest command undo telegram"
+    "/pair allow <role> <command or toolset> <name or *> [platform] allows a role to use something, /pair forbid "
+    "forbids it, and /pair forget goes back to the default. Example: /pair forbid guest command undo telegram"
 )
 _GRANT_KINDS: Final[dict[str, GrantKind]] = {"command": "command", "toolset": "toolset"}
 
 
 def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Prove that two accounts are the same person: a code from here, entered there."""
+    """Link two accounts of a person: issue a code here, or enter a code from the other account."""
     if context.source.chat_type != "dm":
         return say(context, "Others read this chat: use /link in a direct message.")
     if not arguments:
@@ -75,23 +76,25 @@ def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
         return say(
             context,
             f"Your code is {offered.code}. Send /link {offered.code} from your other account within "
-            f"{span(offered.expires_at - tx.now)}; that account then is yours too.",
+            f"{span(offered.expires_at - tx.now)} to link both accounts.",
         )
     match enter_link(tx, arguments, source=context.source, person_id=context.person.id):
-        case Linked(person=person, source=source):
-            return say(context, f"This account and {source.describe()} are both {person.name} now.")
+        case Linked(reply=reply):
+            return say(context, reply)
         case AlreadyLinked():
-            return say(context, "Both accounts were yours already.")
+            return say(context, "Both accounts are linked already.")
         case WrongWay():
-            return say(context, "You may do more here than there: get a code here and enter it there.")
+            return say(
+                context, "This account has more rights than the other: get a code here and enter it there."
+            )
         case LinkBlocked():
-            return say(context, "One of the two accounts may not speak, so nothing was linked.")
+            return say(context, "One of the two accounts is blocked, so nothing was linked.")
         case wrong:
             return say(context, _wrong_code(wrong, now=tx.now))
 
 
 def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Answer strangers who ask in, and decide who may do what."""
+    """Answer the requests of strangers, and change roles and grants."""
     require_owner(tx, context.person.id)
     word, _, rest = arguments.partition(" ")
     word, rest = word.lower(), rest.strip()
@@ -104,7 +107,7 @@ def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
         return say(context, NOT_HERE)
     part = _PARTS.get(word)
     if part is None:
-        # "approve" and "deny" are there, but say nothing of whom.
+        # "approve" and "deny" exist, but their argument is missing.
         unknown = "" if word in ("approve", "deny") else f"/pair does not know {shortly(word)!r}. "
         return decline(context, f"{unknown}{PAIR_USAGE}")
     return say(context, part(tx, context, rest))
@@ -151,7 +154,7 @@ def _approve(tx: Tx, context: CommandContext, text: str) -> str:
 def _deny(tx: Tx, context: CommandContext, number: int) -> str:
     if isinstance(deny_pairing(tx, number, by=context.person.id), NoSuchRequest):
         return NO_REQUEST
-    return "That stranger stays outside."
+    return "The request was denied."
 
 
 def _people(tx: Tx, _context: CommandContext, _rest: str) -> str:
@@ -170,7 +173,7 @@ def _line(person: ListedPerson) -> str:
 def _role(tx: Tx, context: CommandContext, rest: str) -> str:
     name, _, role = rest.rpartition(" ")
     if not name or role.lower() not in ROLES:
-        return "Say who, and as what: /pair role <name or number> <member or guest>."
+        return "Give a person and a role: /pair role <name or number> <member or guest>."
     person_id = _find_person(tx, name)
     person = change_role(tx, person_id, check_role(role.lower()), by=context.person.id)
     return f"{shortly(person.name)} is a {person.role} now."
@@ -178,18 +181,18 @@ def _role(tx: Tx, context: CommandContext, rest: str) -> str:
 
 def _block(tx: Tx, context: CommandContext, rest: str) -> str:
     person = block_person(tx, _find_person(tx, rest), by=context.person.id)
-    return f"{shortly(person.name)} is not listened to any more. /pair unblock {person.id} ends that."
+    return f"{shortly(person.name)} is blocked. /pair unblock {person.id} ends that."
 
 
 def _unblock(tx: Tx, context: CommandContext, rest: str) -> str:
     person = unblock_person(tx, _find_person(tx, rest), by=context.person.id)
-    return f"{shortly(person.name)} is listened to."
+    return f"{shortly(person.name)} is no longer blocked."
 
 
 def _find_person(tx: Tx, wanted: str) -> PersonId:
-    """Return whom a number or a name stands for; raises ``NotFound`` for nobody, or for several of that name."""
+    """Return the person with this number or name. Raise ``NotFound`` if there is none, or several."""
     if not wanted:
-        raise InvalidValue("Say who: a name or a number. /pair people shows who is in.")
+        raise InvalidValue("Give a name or a number. /pair people lists the people.")
     known = list_people(tx)
     number, name = number_of(wanted), wanted.strip().casefold()
     found = [each for each in known if each.id == number] or [
@@ -198,33 +201,27 @@ def _find_person(tx: Tx, wanted: str) -> PersonId:
     if len(found) == 1:
         return found[0].id
     if not found:
-        raise NotFound(f"Nobody here is called {shortly(wanted)!r}. /pair people shows who is.")
+        raise NotFound(f"Nobody here is called {shortly(wanted)!r}. /pair people lists the people.")
     raise NotFound("\n".join(["Several people are called so; give the number of one:", *map(_line, found)]))
 
 
 def _grants(tx: Tx, _context: CommandContext, _rest: str) -> str:
     lines = [f"{'allow' if each.allow else 'forbid'} {_grant_words(each)}" for each in access.list_grants(tx)]
-    return "\n".join([*(lines or ["Roles may do what holds by itself."]), GRANT_USAGE])
+    return "\n".join([*(lines or ["There are no grants: each role has its default rights."]), GRANT_USAGE])
 
 
-def _allow(tx: Tx, context: CommandContext, rest: str) -> str:
-    grant = _parse_grant(rest, allow=True, commands=context.commands, known=context.settings.platforms)
+def _grant(tx: Tx, context: CommandContext, rest: str, *, allow: bool) -> str:
+    grant = _parse_grant(rest, allow=allow, commands=context.commands, known=context.settings.platforms)
     set_grant(tx, grant, by=context.person.id)
-    return f"Allowed: {_grant_words(grant)}."
-
-
-def _forbid(tx: Tx, context: CommandContext, rest: str) -> str:
-    grant = _parse_grant(rest, allow=False, commands=context.commands, known=context.settings.platforms)
-    set_grant(tx, grant, by=context.person.id)
-    return f"Forbidden: {_grant_words(grant)}."
+    return f"{'Allowed' if allow else 'Forbidden'}: {_grant_words(grant)}."
 
 
 def _forget(tx: Tx, context: CommandContext, rest: str) -> str:
-    # The platform may have been removed since the owner named it.
+    # Accept a platform that is no longer configured.
     grant = _parse_grant(rest, allow=True, commands=context.commands, known=None)
     if not remove_grant(tx, grant, by=context.person.id):
-        return f"Nothing was allowed or forbidden as {_grant_words(grant)}. /pair grants shows what is."
-    return f"Forgotten: {_grant_words(grant)}."
+        return f"There is no grant for {_grant_words(grant)}. /pair grants lists the grants."
+    return f"Deleted the grant for {_grant_words(grant)}."
 
 
 def _parse_grant(text: str, *, allow: bool, commands: Commands, known: Collection[str] | None) -> Grant:
@@ -250,7 +247,7 @@ def _grant_words(grant: Grant) -> str:
 
 def _wrong_code(wrong: WrongCode, *, now: int) -> str:
     if wrong.locked_until is None:
-        return "That code is not good: check it, or get a new one."
+        return "That code is not valid: check it, or get a new one."
     return f"Too many wrong codes: try again in {span(wrong.locked_until - now)}."
 
 
@@ -261,7 +258,7 @@ _PARTS: Final[dict[str, Callable[[Tx, CommandContext, str], str]]] = {
     "block": _block,
     "unblock": _unblock,
     "grants": _grants,
-    "allow": _allow,
-    "forbid": _forbid,
+    "allow": partial(_grant, allow=True),
+    "forbid": partial(_grant, allow=False),
     "forget": _forget,
 }

@@ -1,8 +1,7 @@
-"""Link: prove on both sides that two accounts are one person.
+"""Link two accounts to one person, who gets a code with one account and enters it with the other.
 
-The code is given out where the person may do more and entered where they may do less: nobody can be talked into
-giving their own rights away by entering a stranger's code. Sessions keep their owner and audience; what one may see
-is joined when asked, so nothing is rewritten.
+The account that gets the code must have the higher role. So nobody can be tricked into giving away rights by entering
+a stranger's code. Sessions keep their owner and audience; the person joins the audiences of both accounts.
 """
 
 from keryx.clock import Micros
@@ -22,7 +21,7 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkOffered:
-    """The code to enter on the other account; it makes that account this person's."""
+    """The code to enter with the other account, which then belongs to this person."""
 
     code: PairingCode
     expires_at: Micros
@@ -30,31 +29,36 @@ class LinkOffered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """Both accounts are this person now; ``source`` is where the code was given out."""
+    """Both accounts belong to this person now; ``source`` is the source at which the code was requested."""
 
     person: Person
     source: Source
 
+    @property
+    def reply(self) -> str:
+        """The reply to the code."""
+        return f"This account and {self.source.describe()} both belong to {self.person.name} now."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyLinked:
-    """Both accounts were this person before."""
+    """Both accounts belonged to this person before."""
 
     person: Person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongWay:
-    """Whoever entered the code may do more than whoever it was given to: get a code here and enter it there."""
+    """The account that entered the code has the higher role: request a code here and enter it there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBlocked:
-    """One of the two may not speak, so nothing is linked."""
+    """One of the two people is blocked, so nothing was linked."""
 
 
 def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> LinkOffered:
-    """Give a person, speaking at ``source``, a code to enter on the other account; earlier ones are void."""
+    """Issue a code to a person at ``source``, to enter with the other account; expire earlier ones."""
     access.lock_person(tx, person_id)
     access.drop_links(tx, person_id)
     code = PairingCode(ids.pairing_code())
@@ -69,14 +73,14 @@ def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> Link
 def enter_link(
     tx: Tx, text: str, *, source: Source, person_id: PersonId | None
 ) -> Linked | AlreadyLinked | WrongWay | LinkBlocked | WrongCode:
-    """Enter a code at ``source``, ids resolved, as the person known there (None: a stranger).
+    """Enter a code at ``source``, whose ids must be canonical, as ``person_id`` (None: a stranger).
 
-    The account and all else by which that person is known become the person's to whom the code was given.
+    All accounts of this person then belong to the person who requested the code.
     """
     pairing = redeem(tx, "link", text, enterer=enterer_of(source, person_id=person_id))
     if isinstance(pairing, WrongCode):
         return pairing
-    assert pairing.person_id is not None  # a code for linking is always somebody's
+    assert pairing.person_id is not None  # Every link code has a person.
     for locked_id in sorted({pairing.person_id, person_id or pairing.person_id}):
         access.lock_person(tx, locked_id)
     person = people.get_person(tx, pairing.person_id)
@@ -97,14 +101,14 @@ def enter_link(
 
 
 def _merge(tx: Tx, entering: Person, *, into: Person) -> None:
-    """Let a person take over another's accounts, what they may see, open questions and schedules."""
+    """Move the accounts, audiences, open questions and schedules of one person to another."""
     access.merge_people(tx, from_person_id=entering.id, to_person_id=into.id)
     approvals.move_to_person(tx, from_person_id=entering.id, to_person_id=into.id)
     schedules.move_to_person(tx, from_person_id=entering.id, to_person_id=into.id)
 
 
 def _admit(tx: Tx, source: Source, person: Person) -> None:
-    """Let the account be this person's, and a request it made as a stranger be answered by that."""
+    """Assign the account to the person, and approve its pending request, if any."""
     if source.user_id is None:
         return
     access.add_identity(tx, source, person_id=person.id, user_id=source.user_id)

@@ -1,7 +1,7 @@
-"""Let strangers in: a code for who asks, and the owner's answer by request number or by that code.
+"""Pairing: a stranger gets a code, and the owner approves or denies the request by its number or the code.
 
-Only a hash of a code is kept. A code is good for one decision within its hour, at most three wait on an account, and
-who enters five wrong ones is not listened to for an hour.
+Only a hash of the code is stored. A code is valid for one decision within an hour. An account has at most three pending
+requests. Five wrong codes lock a user out for an hour.
 """
 
 import hashlib
@@ -35,16 +35,18 @@ from keryx.store.codec import clean_text
 from keryx.store.database import Tx
 from keryx.values import dataclass
 
-ASKS_IN = (
-    "{name} on {platform} asks to be let in. /pair approve {number} does so, /pair deny {number} does not."
+REQUEST_NOTICE = (
+    "{name} on {platform} asks to be let in. Answer with /pair approve {number} or /pair deny {number}."
 )
-YOUR_CODE = "I do not know you yet. Your code is {code}: give it, or the number {number}, to my owner within the hour."
+YOUR_CODE = (
+    "I do not know you yet. Your code is {code}. Give it or the number {number} to my owner within the hour."
+)
 NAME_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingOffered:
-    """The code to show to the stranger, and the number by which the owner knows the request."""
+    """The code to show to the stranger, and the number of the request."""
 
     code: PairingCode
     request_no: int
@@ -53,7 +55,7 @@ class PairingOffered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyAsked:
-    """The stranger has had a code within the hour, or was denied: nothing more is said until then."""
+    """The stranger has an unexpired request, pending or denied, and gets no further reply until ``expires_at``."""
 
     request_no: int
     expires_at: Micros
@@ -61,14 +63,14 @@ class AlreadyAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingRefused:
-    """No code is given out now."""
+    """No code is issued now."""
 
     reason: PairingRefusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingApproved:
-    """The stranger is this person now; ``pairing.source`` is where to say so."""
+    """The stranger is this person now; ``pairing.source`` is the source of the request."""
 
     person: Person
     pairing: Pairing
@@ -76,29 +78,29 @@ class PairingApproved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingDenied:
-    """The stranger stays one."""
+    """The request was denied."""
 
     pairing: Pairing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSuchRequest:
-    """No request of this number waits: it was answered, or its hour is over."""
+    """No request with this number is pending: it was decided, or has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongCode:
-    """No code like this is good; ``locked_until`` is set when no further one is looked at before that time."""
+    """The code is not valid; until ``locked_until``, if set, all codes of the user are ignored."""
 
     locked_until: Micros | None = None
 
 
 def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyAsked | PairingRefused:
-    """Give the stranger who wrote at ``source``, its ids resolved, a code; the owner learns of the request."""
+    """Issue a code to the stranger at ``source``, whose ids must be canonical, and notify the owner."""
     if source.user_id is None:
         raise InvalidValue(f"{source.platform} does not say who wrote: nobody can be paired")
     owner = people.ensure_owner(tx)
-    # Requests are judged one after the other, or two at once would both be the third.
+    # Serialize the requests: otherwise two at once would both count as the third.
     access.lock_person(tx, owner.id)
     asked = access.find_asked(tx, source)
     if asked is not None:
@@ -113,7 +115,7 @@ def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyA
         tx, "pairing", source, code_hash=hash_code(code), person_id=None, expires_at=expires_at
     )
     feed.add_personal_event(tx, owner.id, "pairing", request_no)
-    _tell_owner(tx, owner.id, source, request_no, ids=ids)
+    _notify_owner(tx, owner.id, source, request_no, ids=ids)
     return PairingOffered(code=code, request_no=request_no, expires_at=expires_at)
 
 
@@ -126,10 +128,10 @@ def approve_pairing(
     role: Role = "member",
     person_id: PersonId | None = None,
 ) -> PairingApproved | NoSuchRequest | WrongCode:
-    """Let the stranger in whose request has this number, or this code.
+    """Approve the request with this number or code.
 
-    It becomes a new person of this name (the platform's, if none is given) and role, or another account of
-    ``person_id``. Only the owner may, and a second owner cannot be made.
+    The stranger becomes a new person with this name (None: the platform's name) and role, or another account of
+    ``person_id``. Only the owner may approve, and there is no second owner.
     """
     require_owner(tx, by)
     if check_role(role) == "owner":
@@ -159,7 +161,7 @@ def approve_pairing(
 
 
 def deny_pairing(tx: Tx, request_no: int, *, by: PersonId) -> PairingDenied | NoSuchRequest:
-    """Leave the stranger whose request has this number outside; asking again is possible when its hour is over."""
+    """Deny the request with this number. The stranger can ask again when it expires."""
     require_owner(tx, by)
     access.lock_person(tx, by)
     pairing = access.find_pending(tx, request_no)
@@ -171,7 +173,7 @@ def deny_pairing(tx: Tx, request_no: int, *, by: PersonId) -> PairingDenied | No
 
 
 def expire_pairings(tx: Tx) -> int:
-    """Note which codes have outlived their hour, and return how many; they were good for nothing already."""
+    """Mark overdue codes as expired and return their number."""
     expired = access.expire_pairings(tx)
     if expired:
         owner = people.ensure_owner(tx)
@@ -180,10 +182,10 @@ def expire_pairings(tx: Tx) -> int:
     return len(expired)
 
 
-def _tell_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, ids: Ids) -> None:
-    """Say to the owner alone that somebody asks in, where the owner spoke last; ``/pair`` shows it anyway.
+def _notify_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, ids: Ids) -> None:
+    """Notify the owner of a request, in the direct message with the last activity; ``/pair`` lists it too.
 
-    A terminal may be closed for long, so it is told only where no other place is known.
+    The notice goes to the terminal, which may be closed for long, only if no other chat is known.
     """
     places = {Address.of(place) for place in list_chats(tx, person_id=owner_id)}
     known = [
@@ -195,12 +197,12 @@ def _tell_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *, 
     ]
     _, address = max(known, key=itemgetter(0), default=(0, Address.of(LOCAL_CLI)))
     name = cut(" ".join((source.user_name or source.user_id or "").split()), NAME_LENGTH)
-    text = ASKS_IN.format(name=name, platform=source.platform, number=request_no)
+    text = REQUEST_NOTICE.format(name=name, platform=source.platform, number=request_no)
     queue_delivery(tx, text, to=address, key=ids.token(), kind="pairing", told=owner_id)
 
 
 def redeem(tx: Tx, kind: CodeKind, text: str, *, enterer: Enterer) -> Pairing | WrongCode:
-    """Return what the entered code was given out for, or count a wrong one; right ones end a count, never a lock."""
+    """Return the row of a valid code, or count a wrong one. A valid code resets the count, but never ends a lock."""
     code = parse_pairing_code(text)
     tries = access.lock_tries(tx, enterer)
     if pairing_locked(tries, now=tx.now):
@@ -215,7 +217,7 @@ def redeem(tx: Tx, kind: CodeKind, text: str, *, enterer: Enterer) -> Pairing | 
 
 
 def enterer_of(source: Source, *, person_id: PersonId | None) -> Enterer:
-    """Say whose wrong codes are counted together: the account's, or where there is none the person's."""
+    """Return the user whose wrong codes are counted together; without a user id, the person."""
     if source.user_id is not None:
         return Enterer(source.platform, source.account or "", source.user_id)
     if person_id is None:
@@ -224,10 +226,10 @@ def enterer_of(source: Source, *, person_id: PersonId | None) -> Enterer:
 
 
 def hash_code(code: PairingCode) -> str:
-    """Return what is kept of a code."""
+    """Return the hash under which a code is stored."""
     return hashlib.sha256(code.encode("ascii")).hexdigest()
 
 
 def _person_enterer(person_id: PersonId) -> Enterer:
-    # No platform can have this name.
+    # "person" is no valid platform name.
     return Enterer("person", "", str(person_id))

@@ -1,15 +1,18 @@
-"""People who are let in, and strangers who ask to be."""
+"""The people in the store, the pending requests of strangers, and the grants of roles."""
 
 from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.people.rules.person import PersonId
+from keryx.core.people.tables.access import list_grants
 from keryx.core.values.role import Role
 from keryx.store.database import ReadTx
 
+__all__ = ["ListedPerson", "PairingRequest", "list_grants", "list_people", "list_requests"]
+
 
 class PairingRequest(NamedTuple):
-    """A stranger who asks to be let in."""
+    """A pending request of a stranger."""
 
     id: int
     platform: str
@@ -19,7 +22,7 @@ class PairingRequest(NamedTuple):
 
 
 class ListedPerson(NamedTuple):
-    """Somebody who is let in, and the platforms on which they are known."""
+    """A person, and the platforms on which the person has accounts."""
 
     id: PersonId
     name: str
@@ -29,12 +32,12 @@ class ListedPerson(NamedTuple):
 
 
 def list_requests(tx: ReadTx) -> list[PairingRequest]:
-    """Return the strangers who wait to be let in, oldest first."""
+    """Return the pending requests, oldest first."""
     return tx.all(PairingRequest, "people_list.list_requests")
 
 
 def list_people(tx: ReadTx) -> list[ListedPerson]:
-    """Return the owner and everybody who was let in, oldest first; who was linked to another is that other."""
+    """Return the owner and all people with accounts, oldest first. People who were linked are one person."""
     people: dict[PersonId, ListedPerson] = {}
     for person_id, name, role, blocked_at, platform in tx.rows("people_list.list"):
         person = people.setdefault(person_id, ListedPerson(person_id, name, role, blocked_at, ()))

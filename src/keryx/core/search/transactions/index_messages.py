@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from keryx.core.conversations.rules.event import Position
-from keryx.core.media.rules import LEFT_OUT, SEARCHED_MAX
+from keryx.core.media.rules import OMISSION, SEARCHED_CHARACTERS_MAX
 from keryx.core.search.rules.blocks import pack_blocks
 from keryx.core.search.rules.build_segment import IndexDocument, build_segment
 from keryx.core.search.tables import index_state
@@ -111,7 +111,7 @@ def _first_batch(facts: list[NewFact]) -> list[NewFact]:
 
 def _size(fact: NewFact) -> int:
     """Return about how many characters to index. A result that is kept as a blob counts with the most it can have."""
-    return len(fact.parts) + fact.parts.count(LEFT_OUT) * SEARCHED_MAX
+    return len(fact.parts) + fact.parts.count(OMISSION) * SEARCHED_CHARACTERS_MAX
 
 
 def _document(tx: Tx, fact: NewFact) -> IndexDocument | None:

@@ -129,7 +129,7 @@ def _meet_stranger(
             inbound=inbound, person=linked.person, settings=settings, ids=ids, commands=commands
         )
         place = _enter(tx, incoming)
-        reply = f"This account and {linked.source.describe()} are both {linked.person.name} now."
+        reply = linked.reply
         return _done(tx, incoming, place, reply=reply)
     if refused.offer_pairing:
         offer = offer_pairing(tx, source, ids)
