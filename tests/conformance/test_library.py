@@ -217,7 +217,7 @@ async def test_a_wrong_setting_of_a_program_is_refused_before_the_store_is_opene
     assert not await asyncio.to_thread((tmp_path / "keryx.db").exists)
 
 
-async def test_usage_board_context_and_feed_are_told(kx: Keryx) -> None:
+async def test_usage_overview_context_and_feed_are_returned(kx: Keryx) -> None:
     session = await kx.create_session(title="Rome", workspace="/w", model="big")
     moment = datetime(2026, 3, 1, 12, tzinfo=UTC)
     at = int(moment.timestamp()) * SECOND
@@ -250,7 +250,7 @@ async def test_a_session_with_a_running_turn_is_busy(
             await kx.append(session_id, role="user", text="too late")
 
 
-async def test_a_program_acts_for_the_owner_or_for_somebody(
+async def test_a_program_acts_for_the_owner_or_another_person(
     kx: Keryx, database: Database, store_address: str
 ) -> None:
     assert kx.person.role == "owner"
@@ -272,7 +272,7 @@ async def test_a_program_acts_for_the_owner_or_for_somebody(
             pass
 
 
-async def test_nobody_acts_for_a_person_who_is_blocked(database: Database) -> None:
+async def test_acting_for_a_blocked_person_is_refused(database: Database) -> None:
     def blocked(tx: Tx) -> int:
         enter_store(tx, person_id=None)
         ben = people.add_person(tx, name="Ben", role="guest")
@@ -284,7 +284,7 @@ async def test_nobody_acts_for_a_person_who_is_blocked(database: Database) -> No
         await database.write(lambda tx: enter_store(tx, person_id=person_id))
 
 
-async def test_an_id_that_cannot_be_one_is_refused_at_the_edge(kx: Keryx) -> None:
+async def test_an_invalid_session_id_is_refused(kx: Keryx) -> None:
     for wrong in ("", "x", "20260101_000000_\x00", "../../etc/passwd"):
         with pytest.raises(InvalidValue):
             await kx.transcript(wrong)

@@ -1,7 +1,7 @@
 """What a program can do with an open store: the calls of ``Keryx``.
 
 Each call parses its arguments, then runs one view or one transaction of a subject. A call that writes returns when
-the change is durable, and tells the indexer.
+the change is durable, and notifies the indexer.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -306,7 +306,7 @@ class Keryx:
         )
 
     async def context(self, session_id: str, *, platforms: frozenset[str] = frozenset()) -> ContextFacts:
-        """Return what the agent is told about the chat of a session, as data."""
+        """Return the facts that the agent gets about the chat of a session."""
         return await self._view(
             prompt_facts.show_context, session_id, person_id=self._person_id, platforms=platforms
         )

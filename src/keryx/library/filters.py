@@ -1,7 +1,7 @@
 """The keyword arguments that narrow lists of sessions and searches, and the times that callers give."""
 
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from keryx.clock import Micros
 from keryx.core.conversations.views.session_list import SessionFilter
@@ -33,14 +33,10 @@ class SearchFilter(TypedDict, total=False):
 
 def session_filter(where: ListFilter) -> SessionFilter:
     """Return the filter that the view takes."""
-    within = where.get("active_within")
-    return SessionFilter(
-        source=where.get("source"),
-        active_within=None if within is None else within // _MICROSECOND,
-        project=where.get("project"),
-        tag=where.get("tag"),
-        archived=where.get("archived", False),
-    )
+    values: dict[str, Any] = dict(where)
+    if values.get("active_within") is not None:
+        values["active_within"] //= _MICROSECOND
+    return SessionFilter(**values)
 
 
 def micros_from(moment: datetime) -> Micros:

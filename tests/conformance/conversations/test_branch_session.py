@@ -49,7 +49,7 @@ async def do_redo(talk: Talk, session_id: SessionId) -> Branched | NothingToRedo
     )
 
 
-async def test_undo_takes_back_turns_and_redo_brings_them_again(talk: Talk) -> None:
+async def test_undo_takes_back_turns_and_redo_restores_them(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     assert await do_undo(talk, session_id) == Branched(branch_no=1, message_count=2)
     assert await talk.texts(session_id) == ["a", "b"]
@@ -60,7 +60,7 @@ async def test_undo_takes_back_turns_and_redo_brings_them_again(talk: Talk) -> N
     assert (await talk.facts(session_id))[-3:] == ["branch", "branch", "branch"]
 
 
-async def test_after_an_undo_the_conversation_goes_on_from_there(talk: Talk) -> None:
+async def test_a_message_after_an_undo_continues_from_there(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     await do_undo(talk, session_id)
     await talk.say(session_id, "e", "f")
@@ -71,14 +71,14 @@ async def test_after_an_undo_the_conversation_goes_on_from_there(talk: Talk) -> 
     assert await talk.texts(session_id) == ["a", "b", "c", "d"]
 
 
-async def test_more_turns_than_there_are_cannot_be_undone(talk: Talk) -> None:
+async def test_undo_of_too_many_turns_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
     assert await do_undo(talk, session_id, 2) == NothingToUndo(turns=1)
     assert await do_redo(talk, session_id) == NothingToRedo()
     assert await talk.texts(session_id) == ["a", "b"]
 
 
-async def test_undo_finds_where_a_long_turn_began(talk: Talk) -> None:
+async def test_undo_finds_the_beginning_of_a_long_turn(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c")
     for number in range(150):
         await talk.append(session_id, "assistant", str(number))
@@ -87,7 +87,7 @@ async def test_undo_finds_where_a_long_turn_began(talk: Talk) -> None:
     assert await do_undo(talk, session_id, 2) == Branched(branch_no=2, message_count=0)
 
 
-async def test_a_branch_that_is_not_there_cannot_be_shown(talk: Talk) -> None:
+async def test_switching_to_a_missing_branch_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a")
     with pytest.raises(NotFound, match="no branch 3"):
         await talk.database.write(
@@ -97,7 +97,7 @@ async def test_a_branch_that_is_not_there_cannot_be_shown(talk: Talk) -> None:
         )
 
 
-async def test_nobody_branches_what_they_may_not_see(talk: Talk) -> None:
+async def test_branching_an_invisible_session_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
     stranger = await talk.stranger()
     with pytest.raises(NotFound):
@@ -108,7 +108,7 @@ async def test_nobody_branches_what_they_may_not_see(talk: Talk) -> None:
         await talk.database.write(lambda tx: fork_session(tx, talk.ids, session_id, person=stranger))
 
 
-async def test_nothing_is_branched_under_a_running_or_waiting_turn(talk: Talk, clock: FakeClock) -> None:
+async def test_branching_is_refused_while_a_turn_runs_or_waits(talk: Talk, clock: FakeClock) -> None:
     session_id = await talk.session()
     await talk.ask(session_id, "a", ref="1")
     begun = await talk.turn(session_id)
@@ -180,7 +180,7 @@ async def test_a_redo_takes_back_the_retry_that_has_not_begun(talk: Talk) -> Non
     assert await talk.database.read(lambda tx: inbox.list_ready(tx, session_id)) == []
 
 
-async def test_what_is_to_be_answered_again_goes_before_what_somebody_else_has_said(talk: Talk) -> None:
+async def test_a_retry_runs_before_newer_messages_of_other_people(talk: Talk) -> None:
     session_id = await talk.session(source=FAMILY)
     await talk.ask(session_id, "a", ref="1", source=FAMILY)
     await talk.answer(session_id, "b")
@@ -215,7 +215,7 @@ async def test_retry_without_a_rerun_only_takes_the_answer_back(talk: Talk) -> N
     assert await talk.texts(session_id) == ["a", "b", "c"]
 
 
-async def test_there_is_nothing_to_retry_in_silence(talk: Talk) -> None:
+async def test_retry_of_an_empty_session_is_refused(talk: Talk) -> None:
     session_id = await talk.session()
     outcome = await talk.database.write(
         lambda tx: retry(tx, session_id, actor=Actor(person_id=talk.owner.id, give_way=give_way))
@@ -223,7 +223,7 @@ async def test_there_is_nothing_to_retry_in_silence(talk: Talk) -> None:
     assert outcome == NothingToRetry()
 
 
-async def test_an_edited_message_is_answered_anew(talk: Talk) -> None:
+async def test_an_edited_message_is_answered_again(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     rerun = Rerun(ids=talk.ids, source=LOCAL_CLI)
     new = (TextPart(text="A"),)
@@ -252,7 +252,7 @@ async def test_an_edited_answer_is_not_run(talk: Talk) -> None:
     assert await talk.texts(session_id) == ["a", "B"]
 
 
-async def test_only_a_message_that_is_shown_can_be_edited(talk: Talk) -> None:
+async def test_only_a_message_of_the_active_branch_can_be_edited(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     await do_undo(talk, session_id)
     with pytest.raises(InvalidValue, match="not on this branch"):
@@ -274,7 +274,7 @@ async def do_fork(talk: Talk, session_id: SessionId, at: int | None = None) -> S
     )
 
 
-async def test_a_fork_goes_on_without_copying(talk: Talk) -> None:
+async def test_a_fork_continues_without_copying(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     fork_id = await do_fork(talk, session_id, at=2)
     assert await talk.texts(fork_id) == ["a", "b"]
@@ -288,7 +288,7 @@ async def test_a_fork_goes_on_without_copying(talk: Talk) -> None:
     assert (await talk.facts(fork_id))[0] == "session.opened"
 
 
-async def test_a_fork_can_undo_into_what_it_inherited(talk: Talk) -> None:
+async def test_a_fork_can_undo_inherited_messages(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     fork_id = await do_fork(talk, session_id)
     assert await do_undo(talk, fork_id) == Branched(branch_no=1, message_count=2)
@@ -305,7 +305,7 @@ async def test_an_empty_session_and_its_beginning_can_be_forked(talk: Talk) -> N
     assert (await talk.record(await do_fork(talk, silent))).title == f"Fork of {silent}"
 
 
-async def test_a_fork_begins_at_a_message_that_is_shown(talk: Talk) -> None:
+async def test_a_fork_at_a_message_of_another_branch_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     await do_undo(talk, session_id)
     for at in (3, 99, -1):
@@ -375,7 +375,7 @@ async def test_a_cover_holds_in_a_fork_too(talk: Talk) -> None:
     assert outcome == CoverRefused(reason="overlaps")
 
 
-async def test_a_turn_may_compress_the_session_it_holds_and_nobody_else(talk: Talk) -> None:
+async def test_only_the_holder_of_the_lease_may_compress_a_session(talk: Talk) -> None:
     session_id = await talk.session()
     await talk.ask(session_id, "a", ref="1")
     await talk.answer(session_id, "b")

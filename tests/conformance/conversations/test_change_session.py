@@ -75,7 +75,9 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_a_change_is_told_once_and_is_no_activity(talk: Talk, clock: FakeClock, change: Change) -> None:
+async def test_a_change_adds_one_event_and_is_no_activity(
+    talk: Talk, clock: FakeClock, change: Change
+) -> None:
     session_id = await talk.session("a", "b")
     before = await talk.record(session_id)
     clock.advance(HOUR)
@@ -87,7 +89,7 @@ async def test_a_change_is_told_once_and_is_no_activity(talk: Talk, clock: FakeC
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_nobody_changes_what_they_may_not_see(talk: Talk, change: Change) -> None:
+async def test_changing_an_invisible_session_is_refused(talk: Talk, change: Change) -> None:
     session_id = await talk.session("a")
     stranger = await talk.stranger()
     with pytest.raises(NotFound):
@@ -98,7 +100,7 @@ def _apply(tx: Tx, change: Change, session_id: SessionId, by: int) -> bool:
     return change(tx, session_id, by)
 
 
-async def test_changes_are_stored_and_can_be_taken_back(talk: Talk) -> None:
+async def test_changes_are_stored_and_reversible(talk: Talk) -> None:
     session_id = await talk.session("a")
     by = talk.owner.id
     for change in CHANGES.values():
@@ -155,7 +157,7 @@ async def test_an_unusable_tag_is_refused(talk: Talk, text: str) -> None:
         await talk.database.write(lambda tx: tag(tx, session_id, text, person_id=talk.owner.id))
 
 
-async def test_a_deleted_session_leaves_every_surface_and_comes_back_open(talk: Talk) -> None:
+async def test_a_deleted_session_loses_its_keys_and_is_restored_open(talk: Talk) -> None:
     session_id = await talk.session("a", "b", key="agent:main:local:dm:cli")
     by = talk.owner.id
     await talk.ask(session_id, "c", ref="1")
@@ -195,7 +197,7 @@ async def test_a_closed_session_stays_closed_through_the_bin(talk: Talk) -> None
     assert (record.state, record.close_reason) == ("closed", "done")
 
 
-async def test_nothing_is_deleted_under_a_running_turn_or_by_somebody_else(talk: Talk) -> None:
+async def test_a_session_is_not_deleted_during_a_turn_or_by_another_person(talk: Talk) -> None:
     session_id = await talk.session(source=FAMILY)
     ben = await talk.stranger()
     audience_id = (await talk.record(session_id)).audience_id
@@ -212,14 +214,14 @@ async def test_nothing_is_deleted_under_a_running_turn_or_by_somebody_else(talk:
         )
 
 
-async def test_a_flush_is_noted_and_never_goes_back(talk: Talk) -> None:
+async def test_the_flushed_number_never_falls(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
     assert await talk.database.write(lambda tx: session_changes.set_flushed_seq(tx, session_id, 2))
     assert not await talk.database.write(lambda tx: session_changes.set_flushed_seq(tx, session_id, 1))
     assert (await talk.record(session_id)).flushed_seq == 2
 
 
-async def test_a_draft_is_saved_unless_another_surface_was_faster(talk: Talk) -> None:
+async def test_a_draft_with_an_old_revision_is_not_saved(talk: Talk) -> None:
     session_id = await talk.session("a")
     by = talk.owner.id
 
@@ -242,7 +244,7 @@ async def test_a_draft_is_saved_unless_another_surface_was_faster(talk: Talk) ->
     assert (kept.text, kept.revision) == ("on the desk", 2)
 
 
-async def test_a_read_mark_only_goes_forward(talk: Talk) -> None:
+async def test_a_read_mark_never_moves_backwards(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c")
     by = talk.owner.id
 
@@ -292,7 +294,7 @@ async def test_projects_belong_to_one_person_and_have_one_name(talk: Talk) -> No
     assert await talk.database.write(lambda tx: set_project(tx, session_id, None, person_id=by))
 
 
-async def test_a_project_put_away_is_not_listed_and_can_be_taken_out(talk: Talk) -> None:
+async def test_an_archived_project_is_not_listed_and_can_be_restored(talk: Talk) -> None:
     by = talk.owner.id
     saved = await talk.database.write(lambda tx: create_project(tx, ProjectPlan(name="Rome"), person_id=by))
     assert isinstance(saved, ProjectSaved)
@@ -321,7 +323,7 @@ def blob(digit: str) -> blobs.Blob:
     return blobs.Blob(hash=digit * 64, media_type="image/png", size_bytes=3, data=b"\0x1", created_at=0)
 
 
-async def test_a_blob_is_collected_a_day_after_nobody_needs_it(talk: Talk, clock: FakeClock) -> None:
+async def test_a_blob_without_references_is_deleted_after_a_day(talk: Talk, clock: FakeClock) -> None:
     session_id = await talk.session("a")
     needed, loose = blob("a"), blob("b")
 
@@ -341,7 +343,7 @@ async def test_a_blob_is_collected_a_day_after_nobody_needs_it(talk: Talk, clock
     assert await talk.database.read(lambda tx: blobs.find_blob(tx, loose.hash)) is None
 
 
-async def test_a_blob_that_is_brought_again_is_young_again(talk: Talk, clock: FakeClock) -> None:
+async def test_a_blob_that_is_added_again_is_kept_for_another_day(talk: Talk, clock: FakeClock) -> None:
     loose = blob("c")
 
     def bring(tx: Tx) -> None:

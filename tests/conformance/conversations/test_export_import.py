@@ -81,7 +81,7 @@ async def full(kx: Keryx) -> SessionId:
     return session.id
 
 
-async def test_a_copy_says_the_same_in_the_same_store(kx: Keryx, clock: FakeClock) -> None:
+async def test_an_import_into_the_same_store_equals_the_original(kx: Keryx, clock: FakeClock) -> None:
     original = await full(kx)
     clock.advance(SECOND)
     exported = await lines(kx, original)
@@ -93,7 +93,7 @@ async def test_a_copy_says_the_same_in_the_same_store(kx: Keryx, clock: FakeCloc
     assert [message.text for message in await kx.transcript(copy)] == ["A"]
 
 
-async def test_the_id_is_kept_where_it_is_free(kx: Keryx, tmp_path: object) -> None:
+async def test_an_import_keeps_a_free_id(kx: Keryx, tmp_path: object) -> None:
     exported = await lines(kx, await full(kx))
     async with keryx.open(f"{tmp_path}/other.db") as other:
         [session_id] = await other.import_lines([*exported, "", "\n"])
@@ -105,7 +105,7 @@ async def test_the_id_is_kept_where_it_is_free(kx: Keryx, tmp_path: object) -> N
         assert [hits.session_id for hits in found.sessions] == [session_id]
 
 
-async def test_a_fork_stands_for_itself_when_it_comes_back(kx: Keryx) -> None:
+async def test_an_imported_fork_needs_no_parent(kx: Keryx) -> None:
     first = await kx.create_session()
     for text in ("a", "b", "c", "d"):
         await kx.append(first.id, role="user", text=text)
@@ -122,7 +122,7 @@ async def test_a_fork_stands_for_itself_when_it_comes_back(kx: Keryx) -> None:
     assert [message.text for message in await kx.transcript(copy)] == ["a", "b", "c", "e"]
 
 
-async def test_several_sessions_come_in_one_stream(kx: Keryx) -> None:
+async def test_several_sessions_are_imported_from_one_stream(kx: Keryx) -> None:
     both = [await full(kx), await full(kx)]
 
     async def stream() -> AsyncIterator[str]:
@@ -134,7 +134,7 @@ async def test_several_sessions_come_in_one_stream(kx: Keryx) -> None:
     assert await kx.import_lines([]) == []
 
 
-async def test_a_session_that_does_not_fit_leaves_nothing(kx: Keryx) -> None:
+async def test_an_invalid_session_is_not_imported_at_all(kx: Keryx) -> None:
     exported = await lines(kx, await full(kx))
     before = await kx.count()
     with pytest.raises(InvalidValue, match="is not a line of an exported session"):
@@ -142,7 +142,7 @@ async def test_a_session_that_does_not_fit_leaves_nothing(kx: Keryx) -> None:
     assert await kx.count() == before
 
 
-async def test_long_sessions_go_out_in_pages(kx: Keryx) -> None:
+async def test_long_sessions_are_exported_in_pages(kx: Keryx) -> None:
     session = await kx.create_session()
     await kx.append_all(session.id, [text_message("user", str(number)) for number in range(1_000)])
     exported = await lines(kx, session.id)
@@ -151,7 +151,7 @@ async def test_long_sessions_go_out_in_pages(kx: Keryx) -> None:
     assert renamed(await lines(kx, copy), copy, session.id) == exported
 
 
-async def test_nobody_exports_what_was_not_said_to_them(talk: Talk, store_address: str) -> None:
+async def test_exporting_an_invisible_session_is_refused(talk: Talk, store_address: str) -> None:
     session_id = await talk.session("a")
     stranger = await talk.stranger()
     async with keryx.open(store_address, person=stranger.id) as kx:
@@ -159,7 +159,7 @@ async def test_nobody_exports_what_was_not_said_to_them(talk: Talk, store_addres
             await lines(kx, session_id)
 
 
-async def test_a_file_lets_nobody_into_a_group(talk: Talk) -> None:
+async def test_an_imported_group_session_is_private(talk: Talk) -> None:
     overheard = await talk.session("secret", source=FAMILY)
     stranger = await talk.stranger()
     archive = Archive(session=replace(SESSION, source=FAMILY))
@@ -168,7 +168,7 @@ async def test_a_file_lets_nobody_into_a_group(talk: Talk) -> None:
     assert (await talk.record(overheard)).audience_id not in audiences
 
 
-async def test_turns_come_along_and_are_over(talk: Talk) -> None:
+async def test_imported_turns_have_ended(talk: Talk) -> None:
     turns = (
         TurnLine(no=1, branch_no=0, state="finished", purpose="reply", begun_at=5, ended_at=6, model="m"),
         TurnLine(no=2, branch_no=0, state="running", purpose="reply", begun_at=7),
@@ -185,7 +185,7 @@ async def test_turns_come_along_and_are_over(talk: Talk) -> None:
     assert await talk.database.read(lambda tx: find_turn(tx, 99, no=1)) is None
 
 
-async def test_an_id_of_another_kind_is_replaced(talk: Talk) -> None:
+async def test_an_import_replaces_an_invalid_id(talk: Talk) -> None:
     archive = Archive(session=replace(SESSION, id="../etc/passwd", project="New"), tags=(TagLine(tag="t"),))
     session_id = await talk.database.write(lambda tx: import_session(tx, talk.ids, archive, owner=talk.owner))
     assert session_id.startswith("2026")
@@ -193,7 +193,7 @@ async def test_an_id_of_another_kind_is_replaced(talk: Talk) -> None:
     assert (await talk.record(session_id)).project_id == (await talk.record(again)).project_id is not None
 
 
-async def test_the_facts_of_an_imported_session_have_no_gaps(talk: Talk) -> None:
+async def test_the_events_of_an_imported_session_have_no_gaps(talk: Talk) -> None:
     messages = tuple(
         MessageLine(branch_no=branch, seq=seq, role="user", body='"x"', created_at=0, input_tokens=2)
         for branch, seq in ((0, 1), (0, 2), (1, 3))
@@ -208,7 +208,7 @@ async def test_the_facts_of_an_imported_session_have_no_gaps(talk: Talk) -> None
     assert (await talk.record(session_id)).last_seq == 4
 
 
-async def test_an_id_taken_meanwhile_is_noticed(talk: Talk) -> None:
+async def test_an_id_that_is_in_use_is_refused(talk: Talk) -> None:
     def twice(tx: Tx) -> None:
         columns = {"owner_id": talk.owner.id, "audience_id": 1, "project_id": None, "last_branch_no": 0}
         imported.add_session(tx, SESSION, **columns)  # type: ignore[arg-type]
@@ -218,7 +218,9 @@ async def test_an_id_taken_meanwhile_is_noticed(talk: Talk) -> None:
     await talk.database.write(twice)
 
 
-async def test_summaries_and_turns_come_along_those_of_a_fork_too(talk: Talk, store_address: str) -> None:
+async def test_summaries_and_turns_are_imported_with_a_session_and_a_fork(
+    talk: Talk, store_address: str
+) -> None:
     first = await talk.session()
     for number in range(3):
         await talk.ask(first, f"question {number}", ref=str(number))
@@ -253,7 +255,9 @@ ACTS = st.tuples(st.sampled_from(["say", "undo", "redo", "fork", "clear", "pop"]
 
 @given(st.lists(ACTS, min_size=1, max_size=8))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_whatever_was_done_the_copy_says_the_same(kx: Keryx, acts: list[tuple[str, int]]) -> None:
+async def test_an_import_equals_the_original_after_any_changes(
+    kx: Keryx, acts: list[tuple[str, int]]
+) -> None:
     session_id: str = (await kx.create_session()).id
     for act, number in acts:
         await kx.append(session_id, role="user", text=f"{act} {number}", input_tokens=number)
@@ -286,7 +290,7 @@ async def test_whatever_was_done_the_copy_says_the_same(kx: Keryx, acts: list[tu
     assert counted.input_tokens == sum(message.input_tokens for message in archive.messages)
 
 
-async def test_what_was_thought_and_what_unsaid_answers_used_come_back(kx: Keryx, talk: Talk) -> None:
+async def test_thinking_and_the_usage_of_unsaid_answers_are_imported(kx: Keryx, talk: Talk) -> None:
     session_id = await talk.session("Rome?")
     await kx.append(session_id, role="assistant", text="Yes.", output_tokens=9, thinking_tokens=4)
     await talk.ask(session_id, "And then?", ref="1")
@@ -311,6 +315,6 @@ async def test_what_was_thought_and_what_unsaid_answers_used_come_back(kx: Keryx
     assert await talk.database.read(check_invariants) == []
 
 
-def test_a_turn_s_counts_begin_at_nothing() -> None:
+def test_negative_counts_of_a_turn_are_refused() -> None:
     with pytest.raises(InvalidValue, match="counts begin at 0"):
         TurnLine(no=1, branch_no=0, state="finished", purpose="title", begun_at=1, cost_micros=-1)

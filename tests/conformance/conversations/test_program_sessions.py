@@ -47,7 +47,7 @@ async def test_a_program_and_a_message_find_the_same_session(stage: Stage) -> No
     assert await ensure(stage, ana, dm("ana")) != made
 
 
-async def test_a_fresh_conversation_stays_in_the_profile(stage: Stage) -> None:
+async def test_a_new_session_has_the_profile_of_the_settings(stage: Stage) -> None:
     await stage.meet("ana")
     stage.set(profile="work")
     await stage.accept("hello")
@@ -55,7 +55,7 @@ async def test_a_fresh_conversation_stays_in_the_profile(stage: Stage) -> None:
     assert (await stage.session(fresh)).profile == "work"
 
 
-async def test_a_person_s_conversation_is_one_on_every_platform_where_the_scope_says_so(stage: Stage) -> None:
+async def test_scope_person_shares_a_session_on_all_platforms(stage: Stage) -> None:
     ana = await stage.meet("ana")
     stage.set(profile="work", scope=ScopeSettings(dm="person"))
     session_id = (await stage.accept("hello")).session_id
@@ -66,7 +66,7 @@ async def test_a_person_s_conversation_is_one_on_every_platform_where_the_scope_
     assert await ensure(stage, ana, ELSEWHERE) != session_id
 
 
-async def test_people_who_share_the_spelling_of_a_key_share_no_session(stage: Stage) -> None:
+async def test_people_with_equal_keys_share_no_session(stage: Stage) -> None:
     ana, ben = await stage.meet("ana"), await stage.meet("ben")
     stage.set(scope=ScopeSettings(dm="platform"))
     hers = (await stage.accept("hello")).session_id
@@ -77,7 +77,7 @@ async def test_people_who_share_the_spelling_of_a_key_share_no_session(stage: St
         await ensure(stage, eve, dm("ana"))
 
 
-async def test_a_program_s_look_starts_an_expired_session_over_and_tells_it(stage: Stage) -> None:
+async def test_a_program_that_asks_for_an_expired_session_gets_a_new_one_and_a_notice(stage: Stage) -> None:
     ana = await stage.meet("ana")
     stage.set(reset=HOURLY)
     old = await stage.exchange("I like tea")
@@ -91,7 +91,7 @@ async def test_a_program_s_look_starts_an_expired_session_over_and_tells_it(stag
     assert await ensure(stage, ana, dm("ana")) == new
 
 
-async def test_a_process_keeps_a_program_s_session_from_starting_over(stage: Stage) -> None:
+async def test_a_running_process_prevents_a_reset(stage: Stage) -> None:
     ana = await stage.meet("ana")
     stage.set(reset=HOURLY)
     session_id = await stage.exchange("build it")
@@ -101,7 +101,7 @@ async def test_a_process_keeps_a_program_s_session_from_starting_over(stage: Sta
     assert await ensure(stage, ana, dm("ana")) == session_id
 
 
-async def test_a_program_opens_no_session_where_its_person_was_not_heard(stage: Stage) -> None:
+async def test_a_program_opens_no_session_in_a_chat_of_other_people(stage: Stage) -> None:
     ana = await stage.meet("ana")
     with pytest.raises(NotAllowed):
         await ensure(stage, ana, group("ana"))

@@ -46,7 +46,7 @@ async def do_resume(
     return await talk.database.write(lambda tx: resume(tx, surface(talk.owner, key, source), session_id))
 
 
-async def test_a_new_session_takes_over_the_surface_and_the_manner_of_the_old(talk: Talk) -> None:
+async def test_a_new_session_inherits_surface_and_settings(talk: Talk) -> None:
     old = await talk.session("a", "b", key=CLI_KEY)
     await talk.database.write(lambda tx: set_workspace(tx, old, "/srv", person_id=talk.owner.id))
     switched = await talk.database.write(lambda tx: start_new(tx, talk.ids, surface(talk.owner)))
@@ -76,7 +76,7 @@ async def test_a_closed_session_is_resumed_and_the_shown_one_closed(talk: Talk) 
     assert await do_resume(talk, old) == Switched(session_id=old, closed=None)
 
 
-async def test_what_began_on_the_phone_goes_on_in_the_terminal(talk: Talk) -> None:
+async def test_a_session_of_the_phone_is_resumed_in_the_terminal(talk: Talk) -> None:
     phone = await talk.session("a", key=PHONE_KEY, source=PHONE)
     assert await do_resume(talk, phone) == Switched(session_id=phone, closed=None)
     assert sorted(await talk.key_of(phone)) == sorted([CLI_KEY, PHONE_KEY])
@@ -103,7 +103,7 @@ async def test_nothing_private_is_shown_in_a_group_nor_the_other_way_round(talk:
     assert await talk.key_of(group) == [FAMILY_KEY]
 
 
-async def test_a_surface_joins_only_what_is_held_elsewhere(talk: Talk) -> None:
+async def test_a_surface_attaches_only_to_a_session_of_another_surface(talk: Talk) -> None:
     phone = await talk.session("a", key=PHONE_KEY, source=PHONE)
     here = await talk.session("b", key=CLI_KEY)
     nowhere = await talk.session("c")
@@ -114,7 +114,7 @@ async def test_a_surface_joins_only_what_is_held_elsewhere(talk: Talk) -> None:
     assert joined == Switched(session_id=phone, closed=here)
 
 
-async def test_only_a_surface_among_several_can_leave(talk: Talk) -> None:
+async def test_the_only_surface_of_a_session_cannot_detach(talk: Talk) -> None:
     place = surface(talk.owner)
     refused = SwitchRefused(reason="not_attached")
     assert await talk.database.write(lambda tx: detach(tx, talk.ids, place)) == refused
@@ -122,7 +122,7 @@ async def test_only_a_surface_among_several_can_leave(talk: Talk) -> None:
     assert await talk.database.write(lambda tx: detach(tx, talk.ids, place)) == refused
 
 
-async def test_nobody_resumes_what_they_may_not_see_or_what_is_in_the_bin(talk: Talk) -> None:
+async def test_an_invisible_or_deleted_session_cannot_be_resumed(talk: Talk) -> None:
     session_id = await talk.session("a")
     stranger = await talk.stranger()
     with pytest.raises(NotFound):
@@ -134,7 +134,7 @@ async def test_nobody_resumes_what_they_may_not_see_or_what_is_in_the_bin(talk: 
         await do_resume(talk, session_id)
 
 
-async def test_a_session_that_was_closed_already_is_not_closed_again(talk: Talk) -> None:
+async def test_a_closed_session_is_not_closed_again(talk: Talk) -> None:
     closed = await talk.session("a", key=CLI_KEY)
     other = await talk.session("b")
 

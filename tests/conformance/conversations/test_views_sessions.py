@@ -65,7 +65,7 @@ async def test_the_last_active_session_comes_first(talk: Talk, clock: FakeClock)
     assert await listed(talk) == [middle, newest, oldest]
 
 
-async def test_pinned_sessions_stand_before_all_others(talk: Talk, clock: FakeClock) -> None:
+async def test_pinned_sessions_come_first(talk: Talk, clock: FakeClock) -> None:
     newest, middle, oldest = await talks(talk, clock, 3)
     for pinned in (oldest, middle):
         await talk.database.write(lambda tx, s=pinned: change_session.pin(tx, s, person_id=talk.owner.id))  # type: ignore[misc]
@@ -73,7 +73,7 @@ async def test_pinned_sessions_stand_before_all_others(talk: Talk, clock: FakeCl
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])
-async def test_pages_of_any_size_hold_everything_once_and_in_order(
+async def test_pages_of_any_size_contain_every_session_once_in_order(
     talk: Talk, clock: FakeClock, limit: int
 ) -> None:
     made = await talks(talk, clock, 7)
@@ -100,7 +100,7 @@ async def test_sessions_of_several_audiences_are_merged_in_order(
     assert await listed(talk, limit=limit) == made
 
 
-async def test_what_others_say_among_themselves_is_not_listed(talk: Talk, clock: FakeClock) -> None:
+async def test_sessions_of_other_people_are_not_listed(talk: Talk, clock: FakeClock) -> None:
     stranger = await talk.stranger()
     [session_id] = await talks(talk, clock, 1)
     assert await listed(talk, person_id=stranger.id) == []
@@ -151,7 +151,7 @@ async def test_filters_narrow_the_list(talk: Talk, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 50])
-async def test_archived_sessions_have_a_list_of_their_own(talk: Talk, clock: FakeClock, limit: int) -> None:
+async def test_archived_sessions_have_a_separate_list(talk: Talk, clock: FakeClock, limit: int) -> None:
     made = await talks(talk, clock, 5)
     for away in made[:3]:
         await talk.database.write(lambda tx, s=away: change_session.archive(tx, s, person_id=talk.owner.id))  # type: ignore[misc]
@@ -174,7 +174,7 @@ async def test_the_bin_is_neither_listed_nor_counted(talk: Talk, clock: FakeCloc
     )
 
 
-async def test_a_row_tells_name_preview_and_counts(talk: Talk) -> None:
+async def test_a_row_has_name_preview_and_counts(talk: Talk) -> None:
     session_id = await talk.session("Where were we?", "At the hotel.", key="agent:main:local:dm:cli")
     session = await talk.database.read(lambda tx: get_session(tx, session_id, person_id=talk.owner.id))
     assert (session.id, session.key) == (session_id, "agent:main:local:dm:cli")
@@ -185,7 +185,7 @@ async def test_a_row_tells_name_preview_and_counts(talk: Talk) -> None:
     assert row == session
 
 
-async def test_counts_can_be_of_one_platform(talk: Talk) -> None:
+async def test_sessions_of_one_platform_are_counted(talk: Talk) -> None:
     await talk.session("one", "two", source=PHONE)
     await talk.session("three")
     counted = await talk.database.read(lambda tx: count(tx, person_id=talk.owner.id, source="telegram"))
@@ -198,13 +198,13 @@ async def test_counts_can_be_of_one_platform(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "cursor", ["", "2.1.x", "0.x.20260101_000000_00000000", "0.1.nobody", "0.1", "1.9\x00"]
 )
-async def test_a_cursor_nobody_gave_is_refused(talk: Talk, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(talk: Talk, cursor: str) -> None:
     with pytest.raises(InvalidValue, match="is not where a page begins"):
         await talk.database.read(lambda tx: list_sessions(tx, person_id=talk.owner.id, after=cursor))
 
 
 @pytest.mark.parametrize("limit", [0, 1_001])
-async def test_a_page_has_a_size_within_reason(talk: Talk, limit: int) -> None:
+async def test_an_invalid_page_size_is_refused(talk: Talk, limit: int) -> None:
     with pytest.raises(InvalidValue, match="ask for 1 to"):
         await talk.database.read(lambda tx: list_sessions(tx, person_id=talk.owner.id, limit=limit))
 

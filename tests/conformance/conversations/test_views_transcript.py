@@ -96,7 +96,7 @@ async def test_pages_of_any_size_cross_branches_and_forks(talk: Talk) -> None:
             assert found == whole
 
 
-async def test_nobody_reads_what_was_not_said_to_them(talk: Talk) -> None:
+async def test_reading_an_invisible_session_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a")
     stranger = await talk.stranger()
     for reading in (list_transcript, conversation, versions):
@@ -104,13 +104,13 @@ async def test_nobody_reads_what_was_not_said_to_them(talk: Talk) -> None:
             await talk.database.read(lambda tx, r=reading: r(tx, session_id, person_id=stranger.id))  # type: ignore[misc]
 
 
-async def test_no_messages_at_all_cannot_be_asked_for(talk: Talk) -> None:
+async def test_a_limit_below_one_is_refused(talk: Talk) -> None:
     session_id = await talk.session("a")
     with pytest.raises(InvalidValue, match="the last 0 messages"):
         await read(talk, session_id, last=0)
 
 
-async def test_a_torn_row_hides_no_other(talk: Talk) -> None:
+async def test_a_damaged_row_hides_no_other(talk: Talk) -> None:
     session_id = await talk.session("a", "b")
 
     def tear(tx: Tx) -> None:
@@ -129,7 +129,7 @@ async def test_a_conversation_is_in_chat_format(talk: Talk) -> None:
     assert chat == [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}]
 
 
-async def test_a_conversation_in_chat_format_can_be_sent_as_it_is(talk: Talk) -> None:
+async def test_a_conversation_in_chat_format_is_valid_for_a_provider(talk: Talk) -> None:
     session_id = await talk.session("Look.")
     sizes = {"aa" * 32: 4, "bb" * 32: CONTENT_BYTES_MAX - 1, "cc" * 32: 2}
 
@@ -156,7 +156,7 @@ async def test_a_conversation_in_chat_format_can_be_sent_as_it_is(talk: Talk) ->
     assert [part["type"] for part in content] == ["image_url", "text", "image_url"]
 
 
-async def test_a_summary_stands_for_what_it_covers(talk: Talk) -> None:
+async def test_a_summary_replaces_the_messages_it_covers(talk: Talk) -> None:
     first, fork = await branchy(talk)
     summary = Summary(first_seq=1, last_seq=2, text="in short", tokens_before=9, tokens_after=1)
     covered = await talk.database.write(lambda tx: cover(tx, first, summary, person_id=talk.owner.id))
@@ -168,7 +168,7 @@ async def test_a_summary_stands_for_what_it_covers(talk: Talk) -> None:
         assert await read(talk, session_id, last=None) == ["a", "b", *rest]
 
 
-async def test_versions_tell_where_the_session_has_more_than_one(talk: Talk) -> None:
+async def test_versions_are_returned_by_the_message_before_them(talk: Talk) -> None:
     first, _ = await branchy(talk)
     found = await talk.database.read(lambda tx: versions(tx, first, person_id=talk.owner.id))
     assert {seq: siblings.label for seq, siblings in found.items()} == {2: "2/2"}
@@ -181,7 +181,7 @@ ACTS = st.tuples(
 
 @given(st.lists(ACTS, min_size=1, max_size=8), st.integers(1, 10))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_whatever_was_done_both_readings_agree_with_the_rules(
+async def test_both_readings_agree_with_the_rules_after_any_changes(
     talk: Talk, acts: list[tuple[str, int, int]], last: int
 ) -> None:
     session_id = await talk.session("a", "b")

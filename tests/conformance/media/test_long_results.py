@@ -95,7 +95,7 @@ async def test_a_result_is_read_by_its_own_conversation_and_its_forks_alone(stag
     assert await stage.do(collect_blobs) == [LONG.hash]
 
 
-async def test_what_is_no_result_or_lies_elsewhere_is_not_read(stage: Stage) -> None:
+async def test_a_blob_that_is_no_result_is_not_read(stage: Stage) -> None:
     await stage.meet("ana")
     session_id = await look_up(stage)
 
@@ -112,7 +112,7 @@ async def test_what_is_no_result_or_lies_elsewhere_is_not_read(stage: Stage) -> 
         assert await stage.look(lambda tx, digit=digit: read_result(tx, session_id, digit * 64)) is None  # type: ignore[misc]
 
 
-async def test_nothing_is_kept_of_a_result_that_is_not_stored(stage: Stage) -> None:
+async def test_a_result_that_is_not_stored_adds_no_blob(stage: Stage) -> None:
     await stage.meet("ana")
     session_id = (await stage.accept("look")).session_id
     begun = await stage.begin()
@@ -138,7 +138,7 @@ async def index(stage: Stage) -> int:
     return steps
 
 
-async def test_what_is_left_out_of_a_long_result_is_found_with_and_without_the_index(stage: Stage) -> None:
+async def test_the_omitted_part_of_a_long_result_is_found_with_and_without_the_index(stage: Stage) -> None:
     ana = await stage.meet("ana")
     ben = await stage.meet("ben")
     middle = f"{'a ' * 10_000}quokka {'b ' * 10_000}"

@@ -41,7 +41,7 @@ async def personal_facts(database: Database, person_id: int) -> list[tuple[str, 
     return [(event.kind, event.subject) for event in events if event.person_id == person_id]
 
 
-async def test_the_owner_changes_roles_and_both_learn_of_it(database: Database) -> None:
+async def test_a_change_of_a_role_adds_an_event_for_both_people(database: Database) -> None:
     owner, ana = await two_people(database)
     for _ in range(2):
         changed = await database.write(lambda tx: change_role(tx, ana.id, "guest", by=owner.id))
@@ -50,7 +50,7 @@ async def test_the_owner_changes_roles_and_both_learn_of_it(database: Database) 
     assert await personal_facts(database, owner.id) == [("access", ana.id)]
 
 
-async def test_who_is_blocked_stays_so_until_unblocked(database: Database, clock: FakeClock) -> None:
+async def test_a_person_stays_blocked_until_unblocked(database: Database, clock: FakeClock) -> None:
     owner, ana = await two_people(database)
     since = clock.now()
     for _ in range(2):
@@ -63,7 +63,7 @@ async def test_who_is_blocked_stays_so_until_unblocked(database: Database, clock
     assert len(await personal_facts(database, ana.id)) == 2
 
 
-async def test_only_the_owner_decides_and_never_about_themselves(database: Database) -> None:
+async def test_only_the_owner_decides_and_only_about_others(database: Database) -> None:
     owner, ana = await two_people(database)
     grant = Grant(role="guest", kind="command", name="search")
     with pytest.raises(NotAllowed):
@@ -78,7 +78,7 @@ async def test_only_the_owner_decides_and_never_about_themselves(database: Datab
         await database.write(lambda tx: block_person(tx, PersonId(99), by=owner.id))
 
 
-async def test_grants_are_kept_replaced_and_forgotten(database: Database) -> None:
+async def test_grants_are_stored_replaced_and_deleted(database: Database) -> None:
     owner, _ = await two_people(database)
     role: Role = "guest"
     everywhere = Grant(role=role, kind="toolset", name="web")
@@ -95,7 +95,7 @@ async def test_grants_are_kept_replaced_and_forgotten(database: Database) -> Non
     assert await personal_facts(database, owner.id) == [("access", None)] * 4
 
 
-async def test_a_platforms_home_is_the_chat_set_last(database: Database, clock: FakeClock) -> None:
+async def test_the_last_chat_that_was_set_is_the_home_channel(database: Database, clock: FakeClock) -> None:
     owner, _ = await two_people(database)
     first = Source(platform="telegram", chat_id="1", chat_type="dm", chat_name="Ana")
     topic = Source(
@@ -134,12 +134,12 @@ async def resolved(database: Database, source: Source) -> Source:
     return await database.write(lambda tx: resolve_source(tx, source))
 
 
-async def test_a_source_without_other_names_stays_as_it_is(database: Database) -> None:
+async def test_a_source_without_aliases_does_not_change(database: Database) -> None:
     assert await resolved(database, whatsapp(PHONE)) == whatsapp(PHONE)
     assert await resolved(database, whatsapp(None)) == whatsapp(None)
 
 
-async def test_two_ids_told_in_one_breath_are_one_user_and_one_chat_ever_after(database: Database) -> None:
+async def test_two_ids_in_one_source_resolve_to_one(database: Database) -> None:
     assert (await resolved(database, whatsapp(LID, PHONE))).user_id == LID
     later = await resolved(database, whatsapp(PHONE))
     assert (later.user_id, later.chat_id) == (LID, LID)
@@ -147,14 +147,14 @@ async def test_two_ids_told_in_one_breath_are_one_user_and_one_chat_ever_after(d
     assert (again.user_id, again.chat_id) == (LID, LID)
 
 
-async def test_who_was_met_under_the_other_id_keeps_it(database: Database) -> None:
+async def test_an_id_in_use_stays_canonical(database: Database) -> None:
     _, ana = await two_people(database)
     await database.write(lambda tx: access.add_identity(tx, whatsapp(PHONE), person_id=ana.id, user_id=PHONE))
     assert (await resolved(database, whatsapp(LID, PHONE))).user_id == PHONE
     assert (await resolved(database, whatsapp(LID))).user_id == PHONE
 
 
-async def test_a_chat_somebody_spoke_in_keeps_its_id(database: Database) -> None:
+async def test_a_chat_in_use_keeps_its_id(database: Database) -> None:
     known = Address(platform="signal", account="bot", chat_id="group.old")
     await database.write(lambda tx: addresses.note_inbound(tx, known))
     source = Source(
@@ -163,7 +163,7 @@ async def test_a_chat_somebody_spoke_in_keeps_its_id(database: Database) -> None
     assert (await resolved(database, source)).chat_id == "group.old"
 
 
-async def test_an_alias_may_be_learnt_by_itself_and_followed_to_its_end(database: Database) -> None:
+async def test_an_alias_is_learnt_and_followed_to_its_end(database: Database) -> None:
 
     async def learn(given: str, alt: str) -> str:
         return await database.write(lambda tx: learn_alias(tx, whatsapp(None), given=given, alt=alt))
@@ -176,15 +176,13 @@ async def test_an_alias_may_be_learnt_by_itself_and_followed_to_its_end(database
     assert (await resolved(database, whatsapp("a"))).user_id == "c"
 
 
-async def test_ids_that_a_broken_import_made_stand_for_each_other_are_still_one(database: Database) -> None:
+async def test_a_cycle_of_aliases_resolves_to_one_id(database: Database) -> None:
     for alias, user_id in (("x", "y"), ("y", "x")):
-        await database.write(
-            partial(access.add_alias, platform="whatsapp", account="", alias=alias, user_id=user_id)
-        )
+        await database.write(partial(access.add_alias, source=whatsapp(None), alias=alias, user_id=user_id))
     assert [(await resolved(database, whatsapp(given))).user_id for given in ("x", "y")] == ["x", "x"]
 
 
-async def test_an_alias_of_one_account_says_nothing_about_another(database: Database) -> None:
+async def test_an_alias_applies_to_one_account(database: Database) -> None:
     await resolved(database, whatsapp(LID, PHONE))
     elsewhere = Source(platform="whatsapp", account="two", chat_id=PHONE, chat_type="dm", user_id=PHONE)
     assert await resolved(database, elsewhere) == elsewhere

@@ -1,1 +1,1 @@
-"""Sessions, branches and messages: what was said, where, and in which order."""
+"""Sessions, branches and messages."""

@@ -22,32 +22,32 @@ SCOPE_DM: Setting[DmScope] = Setting(
     name="scope.dm",
     read=one_of(get_args(DmScope)),
     default=_SCOPE.dm,
-    help="What shares a conversation in direct messages: `chat`, `platform` or `person`.",
+    help="Which direct messages share a conversation: those of a `chat`, a `platform` or a `person`.",
 )
 SCOPE_GROUP: Setting[GroupScope] = Setting(
     name="scope.group",
     read=one_of(get_args(GroupScope)),
     default=_SCOPE.group,
-    help="What shares a conversation in groups: `chat`, or `user` for one each.",
+    help="Which messages of a group share a conversation: those of the `chat`, or of each `user`.",
 )
 SCOPE_THREAD: Setting[ThreadScope] = Setting(
     name="scope.thread",
     read=one_of(get_args(ThreadScope)),
     default=_SCOPE.thread,
-    help="What shares a conversation in threads: `shared`, or `user` for one each.",
+    help="Which messages of a thread share a conversation: all (`shared`), or those of each `user`.",
 )
 PERSONALITY: Setting[str | None] = Setting(
     name="personalities.<name>",
     read=optional(text),
     default=None,
     check_choice=personality_name,
-    help="The text the agent gets where `/personality` chose this name.",
+    help="The text that the agent gets in a conversation in which `/personality` chose this name.",
 )
 TITLES = Setting(
     name="models.titles",
     read=flag,
     default=True,
-    help="Whether the model that answers is asked for a title after the first exchange; a person's own stays.",
+    help="Whether the model writes a title after the first exchange. It never replaces a person's title.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (SCOPE_DM, SCOPE_GROUP, SCOPE_THREAD, PERSONALITY, TITLES)
 

@@ -1,4 +1,4 @@
-"""The settings of people: who may ask to be let in, how they are greeted, and which tools their agent is given."""
+"""The settings of people: pairing, the welcome text and toolsets."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -12,7 +12,7 @@ from keryx.core.values.role import Role, check_role
 
 
 def toolset_place(chosen: str) -> tuple[str | None, Role]:
-    """Split what stands under ``toolsets`` into platform (None: every one) and role, or raise ``InvalidValue``."""
+    """Split a name under ``toolsets`` into platform (None: all) and role, or raise ``InvalidValue``."""
     platform, colon, role = chosen.rpartition(":")
     return check_platform(platform) if colon else None, check_role(role)
 
@@ -32,7 +32,7 @@ WELCOME_TEXT: Setting[str | None] = Setting(
     name="welcome",
     read=optional(text),
     default=WELCOME,
-    help="What a person is told once, at the first message ever; `none` for nothing.",
+    help="The welcome text that each person gets once, with the first message; `none` for no text.",
 )
 PAIRING: Setting[tuple[str, ...]] = Setting(
     name="pairing",
@@ -40,7 +40,7 @@ PAIRING: Setting[tuple[str, ...]] = Setting(
     default=(),
     place="own",
     check_platforms=_check_platforms,
-    help="The platforms on which strangers may ask to be let in; a list.",
+    help="The platforms on which strangers get a pairing code; a list.",
 )
 TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
     name="toolsets.<who>",
@@ -49,13 +49,13 @@ TOOLSETS: Setting[tuple[str, ...] | None] = Setting(
     place="own",
     check_choice=toolset_place,
     check_platforms=_check_toolset_platform,
-    help="The sets of tools the agent is given for a role, or for `platform:role`, which wins; a list.",
+    help="The toolsets of the agent for a role, or for `platform:role`, which wins; a list.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (WELCOME_TEXT, PAIRING, TOOLSETS)
 
 
 def toolset_settings(values: Values) -> ToolsetSettings:
-    """Return which tools the agent is given, by role and platform."""
+    """Return the toolsets by role and platform."""
     by_role: dict[Role, frozenset[str]] = {}
     by_both: dict[tuple[str, Role], frozenset[str]] = {}
     for place, names in values.by_choice(TOOLSETS).items():

@@ -50,6 +50,7 @@ __all__ = [
     "text_message",
     "text_of",
     "tool_call_count",
+    "usage_of",
 ]
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -80,21 +81,20 @@ class NewMessage:
             raise InvalidValue(f"role {self.role!r} of a message is not one of {', '.join(ROLES)}")
         if not isinstance(self.parts, tuple):
             raise InvalidValue("parts of a message must be a tuple of parts")
-        if (
-            self.input_tokens
-            or self.cached_tokens
-            or self.output_tokens
-            or self.thinking_tokens
-            or self.cost_micros
-        ):
-            check_count(
-                "message",
-                input_tokens=self.input_tokens,
-                cached_tokens=self.cached_tokens,
-                output_tokens=self.output_tokens,
-                thinking_tokens=self.thinking_tokens,
-                cost_micros=self.cost_micros,
-            )
+        usage = usage_of(self)
+        if any(usage.values()):
+            check_count("message", **usage)
+
+
+def usage_of(message: NewMessage) -> dict[str, int]:
+    """Return the usage of the model that wrote the message, by column."""
+    return {
+        "input_tokens": message.input_tokens,
+        "cached_tokens": message.cached_tokens,
+        "output_tokens": message.output_tokens,
+        "thinking_tokens": message.thinking_tokens,
+        "cost_micros": message.cost_micros,
+    }
 
 
 class Message(NamedTuple):

@@ -7,7 +7,7 @@ sources that the scope separates never have the same key.
 import re
 from typing import Final, Literal, NewType, get_args
 
-from keryx.core.conversations.rules.source import ChatType, Source, check_platform
+from keryx.core.conversations.rules.source import Source, check_platform
 from keryx.errors import InvalidValue
 from keryx.values import dataclass
 
@@ -45,35 +45,6 @@ class ScopeSettings:
                 raise InvalidValue(f"scope.{name} {value!r}: use one of {', '.join(known)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonKey:
-    """The key of a linked person's conversation on all platforms."""
-
-    profile: str
-    person_id: int
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        return f"agent:{escape_part(self.profile)}:person:{self.person_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatKey:
-    """The key of a chat's conversation; ``parts`` are the ids of chat, thread and user that the scope requires."""
-
-    profile: str
-    platform: str
-    account: str | None
-    chat_type: ChatType
-    parts: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """Return the text form."""
-        surface = format_surface(self.platform, self.account)
-        head = f"agent:{escape_part(self.profile)}:{surface}:{self.chat_type}"
-        return ":".join([head, *map(escape_part, self.parts)])
-
-
 def key_for(
     source: Source,
     scope: ScopeSettings,
@@ -91,20 +62,14 @@ def key_for(
     """
     if not profile:
         raise InvalidValue("profile is empty: give its name, or 'main' for the default profile")
-    key: PersonKey | ChatKey
     if source.is_one_shot or source.platform == SCHEDULE:
         scope = ScopeSettings()
+    head = f"agent:{escape_part(profile)}"
     if source.chat_type == "dm" and scope.dm == "person" and person_id is not None:
-        key = PersonKey(profile=profile, person_id=person_id)
-    else:
-        key = ChatKey(
-            profile=profile,
-            platform=source.platform,
-            account=None if source.account == first_account else source.account,
-            chat_type=source.chat_type,
-            parts=tuple(part for part in _parts(source, scope) if part is not None),
-        )
-    return SessionKey(str(key))
+        return SessionKey(f"{head}:person:{person_id}")
+    surface = format_surface(source.platform, None if source.account == first_account else source.account)
+    ids = [escape_part(part) for part in _parts(source, scope) if part is not None]
+    return SessionKey(":".join([head, surface, source.chat_type, *ids]))
 
 
 def _parts(source: Source, scope: ScopeSettings) -> tuple[str | None, ...]:

@@ -3,7 +3,7 @@
 A setting that is None comes from the configuration when a turn runs.
 """
 
-from dataclasses import field
+from dataclasses import asdict, field
 from json import dumps, loads
 from typing import Final, Literal, get_args
 
@@ -56,15 +56,7 @@ class Personality:
 
 def encode_model_settings(settings: ModelSettings) -> str:
     """Return the stored text of ``settings``: JSON with the fields that are set."""
-    return _text(
-        {
-            "model": settings.model,
-            "temperature": settings.temperature,
-            "tokens_max": settings.tokens_max,
-            "reasoning_effort": settings.reasoning_effort,
-            "extra": settings.extra or None,
-        }
-    )
+    return _text(asdict(settings) | {"extra": settings.extra or None})
 
 
 def decode_model_settings(text: str) -> ModelSettings:
@@ -77,7 +69,7 @@ def decode_model_settings(text: str) -> ModelSettings:
 
 def encode_personality(personality: Personality) -> str:
     """Return the stored text of ``personality``."""
-    return _text({"name": personality.name, "text": personality.text})
+    return _text(asdict(personality))
 
 
 def decode_personality(text: str) -> Personality:

@@ -7,8 +7,8 @@ from typing import Any
 from keryx.core.conversations.rules.archive import LinkLine, MessageLine, SessionLine
 from keryx.core.conversations.rules.message import decode_parts, tool_call_count
 from keryx.core.conversations.tables import sessions
-from keryx.store.codec import clean_columns, clean_text, to_json
-from keryx.store.database import RaceLost, Tx
+from keryx.store.codec import clean_columns, clean_text
+from keryx.store.database import Tx
 
 
 def add_session(
@@ -21,18 +21,14 @@ def add_session(
     last_branch_no: int,
 ) -> None:
     """Add an imported session without its counters. Raise ``RaceLost`` if its id is in use."""
-    columns: dict[str, Any] = asdict(session) | {
-        "owner_id": owner_id,
-        "audience_id": audience_id,
+    columns = asdict(session) | {
         "state": "open" if session.closed_at is None else "closed",
-        "platform": session.source.platform,
-        "source": to_json(session.source.to_dict()),
         "project_id": project_id,
         "last_branch_no": last_branch_no,
+        "source": session.source,
     }
     del columns["project"]
-    if not tx.run("imported.add_session", **clean_columns(columns)):
-        raise RaceLost
+    sessions.add_session(tx, owner_id=owner_id, audience_id=audience_id, **clean_columns(columns))
 
 
 def add_link(tx: Tx, session_id: str, line: LinkLine) -> None:

@@ -1,17 +1,3 @@
--- name: imported.add_session
--- Add an imported session. Changes nothing if the id is in use.
-INSERT INTO sessions (
-    id, profile, owner_id, audience_id, state, platform, source, display_name, title, title_by, preview, project_id,
-    workspace, model, model_settings, personality, started_at, last_active_at, closed_at, close_reason, pinned_at,
-    archived_at, active_branch_no, last_branch_no, reset_reason, flushed_seq
-)
-VALUES (
-    :id, :profile, :owner_id, :audience_id, :state, :platform, :source, :display_name, :title, :title_by, :preview,
-    :project_id, :workspace, :model, :model_settings, :personality, :started_at, :last_active_at, :closed_at,
-    :close_reason, :pinned_at, :archived_at, :active_branch_no, :last_branch_no, :reset_reason, :flushed_seq
-)
-ON CONFLICT (id) DO NOTHING
-
 -- name: imported.add_link
 -- Link an imported session to its origin. An origin belongs to one session: a second import adds no link.
 INSERT INTO links (kind, from_session_id, to_session_id, at_seq, origin, created_at)

@@ -3,7 +3,13 @@
 from dataclasses import asdict
 
 from keryx.core.conversations.rules.branch import SEQ_MAX, Segment
-from keryx.core.conversations.rules.message import Message, NewMessage, encode_parts, tool_call_count
+from keryx.core.conversations.rules.message import (
+    Message,
+    NewMessage,
+    encode_parts,
+    tool_call_count,
+    usage_of,
+)
 from keryx.core.conversations.tables.sessions import MessagePlace
 from keryx.store.codec import clean_text
 from keryx.store.database import ReadTx, Tx
@@ -24,11 +30,7 @@ def add_message(
         author_id=message.author_id,
         turn_id=turn_id,
         tool_call_count=tool_call_count(message.parts),
-        input_tokens=message.input_tokens,
-        cached_tokens=message.cached_tokens,
-        output_tokens=message.output_tokens,
-        thinking_tokens=message.thinking_tokens,
-        cost_micros=message.cost_micros,
+        **usage_of(message),
         finish_reason=clean_text(message.finish_reason),
         created_at=tx.now if message.created_at is None else message.created_at,
     )

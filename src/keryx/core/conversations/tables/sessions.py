@@ -1,10 +1,11 @@
 """The rows of sessions: their owners, names, states and counters."""
 
-from typing import Final, NamedTuple, TypedDict, TypeVar
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from keryx.clock import Micros
 from keryx.core.approvals.tables import approval_rules
-from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.conversations.rules.message import NewMessage, usage_of
 from keryx.core.conversations.rules.session import CloseReason, SessionId, SessionState
 from keryx.core.conversations.rules.session_key import SessionKey
 from keryx.core.conversations.rules.source import Source
@@ -12,7 +13,7 @@ from keryx.core.conversations.rules.title import TitleBy
 from keryx.core.turns.rules.lease import Lease
 from keryx.errors import NotFound
 from keryx.store.codec import clean_text, source_from_json, to_json
-from keryx.store.database import ReadTx, Tx
+from keryx.store.database import RaceLost, ReadTx, Tx
 
 
 class Session(NamedTuple):
@@ -74,10 +75,11 @@ class Session(NamedTuple):
         return self.title or self.preview or self.id
 
 
-_OPTIONAL: Final = (
-    *("display_name", "title", "title_by", "project_id", "workspace"),
-    *("model", "model_settings", "personality", "reset_reason"),
+_NULL: Final = (
+    *("display_name", "title", "title_by", "preview", "project_id", "workspace", "model", "model_settings"),
+    *("personality", "closed_at", "close_reason", "pinned_at", "archived_at", "reset_reason"),
 )
+_ZERO: Final = ("active_branch_no", "last_branch_no", "last_seq", "message_count", "flushed_seq")
 
 
 R = TypeVar("R")
@@ -110,16 +112,23 @@ def add_session(
     audience_id: int,
     **columns: object,
 ) -> None:
-    """Add an open session; ``columns`` are further columns, NULL or 0 by default."""
-    tx.run(
+    """Add a session; ``columns`` replace the defaults: an open session from now, other columns NULL or 0.
+
+    Raise ``RaceLost`` if the id is in use.
+    """
+    defaults = dict.fromkeys(_NULL) | dict.fromkeys(_ZERO, 0)
+    times = {"started_at": tx.now, "last_active_at": tx.now}
+    added = tx.run(
         "sessions.add",
         id=id,
         platform=source.platform,
         source=to_json(source.to_dict()),
         owner_id=owner_id,
         audience_id=audience_id,
-        **(dict.fromkeys(_OPTIONAL) | {"profile": "main", "last_seq": 0, "message_count": 0} | columns),
+        **(defaults | times | {"profile": "main", "state": "open"} | columns),
     )
+    if not added:
+        raise RaceLost
 
 
 def find_session(tx: ReadTx, session_id: str) -> Session | None:
@@ -151,26 +160,18 @@ def _existing(session: R | None, session_id: str) -> R:
     return session
 
 
-class Counts(TypedDict):
-    """The changes of a session's columns by one message."""
-
-    tool_call_count: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    thinking_tokens: int
-    cost_micros: int
-    active_at: Micros
-    preview: str | None
-    title: str | None
-
-
 def take_place(
-    tx: Tx, session_id: str, counts: Counts, *, lease: Lease | None = None, person_id: int | None = None
+    tx: Tx,
+    session_id: str,
+    counts: Mapping[str, object],
+    *,
+    lease: Lease | None = None,
+    person_id: int | None = None,
 ) -> MessagePlace | None:
     """Count one more message and reserve its numbers, for the holder of the lease or, without one, for a person.
 
-    Return None if the lease is lost; for a person, if a turn runs or the person may not see the session.
+    ``counts`` are the other parameters. Return None if the lease is lost; for a person, if a turn runs or the person
+    may not see the session.
     """
     return tx.one(
         MessagePlace,
@@ -188,11 +189,7 @@ def count_unsaid(tx: Tx, session_id: str, answer: NewMessage) -> None:
     tx.run(
         "sessions.count_unsaid",
         session_id=session_id,
-        input_tokens=answer.input_tokens,
-        cached_tokens=answer.cached_tokens,
-        output_tokens=answer.output_tokens,
-        thinking_tokens=answer.thinking_tokens,
-        cost_micros=answer.cost_micros,
+        **usage_of(answer),
     )
 
 

@@ -5,17 +5,19 @@ pinned_at, archived_at, deleted_at, active_branch_no, last_branch_no, last_seq, 
 tool_call_count, input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros, reset_reason, flushed_seq
 
 -- name: sessions.add
--- Add an open session with its first branch.
+-- Add a session. Changes nothing if the id is in use.
 INSERT INTO sessions (
-    id, profile, owner_id, audience_id, state, platform, source, display_name, title, title_by, project_id, workspace,
-    model, model_settings, personality, started_at, last_active_at, active_branch_no, last_branch_no, last_seq,
-    message_count, reset_reason
+    id, profile, owner_id, audience_id, state, platform, source, display_name, title, title_by, preview, project_id,
+    workspace, model, model_settings, personality, started_at, last_active_at, closed_at, close_reason, pinned_at,
+    archived_at, active_branch_no, last_branch_no, last_seq, message_count, reset_reason, flushed_seq
 )
 VALUES (
-    :id, :profile, :owner_id, :audience_id, 'open', :platform, :source, :display_name, :title, :title_by, :project_id,
-    :workspace, :model, :model_settings, :personality, :now, :now, 0, 0, :last_seq, :message_count,
-    :reset_reason
+    :id, :profile, :owner_id, :audience_id, :state, :platform, :source, :display_name, :title, :title_by, :preview,
+    :project_id, :workspace, :model, :model_settings, :personality, :started_at, :last_active_at, :closed_at,
+    :close_reason, :pinned_at, :archived_at, :active_branch_no, :last_branch_no, :last_seq, :message_count,
+    :reset_reason, :flushed_seq
 )
+ON CONFLICT (id) DO NOTHING
 
 -- name: sessions.find
 -- A session by id.

@@ -4,7 +4,7 @@ The cost does not depend on the length of the session.
 """
 
 from keryx.clock import Micros
-from keryx.core.conversations.rules.message import NewMessage, preview_of, tool_call_count
+from keryx.core.conversations.rules.message import NewMessage, preview_of, tool_call_count, usage_of
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.title import title_from
 from keryx.core.conversations.tables import feed, messages, sessions
@@ -62,15 +62,11 @@ def _activity(tx: Tx, message: NewMessage) -> Micros:
     return tx.now if message.created_at is None else message.created_at
 
 
-def _counts(message: NewMessage, *, active_at: Micros) -> sessions.Counts:
+def _counts(message: NewMessage, *, active_at: Micros) -> dict[str, object]:
     speaks = message.role in ("user", "assistant")
     return {
+        **usage_of(message),
         "tool_call_count": tool_call_count(message.parts),
-        "input_tokens": message.input_tokens,
-        "cached_tokens": message.cached_tokens,
-        "output_tokens": message.output_tokens,
-        "thinking_tokens": message.thinking_tokens,
-        "cost_micros": message.cost_micros,
         "active_at": active_at,
         "preview": (clean_text(preview_of(message.parts)) or None) if speaks else None,
         "title": clean_text(title_from(message.parts)) if message.role == "user" else None,

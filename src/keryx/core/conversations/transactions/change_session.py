@@ -4,6 +4,7 @@ None of these changes is activity: ``last_active_at`` stays. All of them are rev
 """
 
 from collections.abc import Callable
+from typing import Concatenate, ParamSpec
 
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_settings import ModelSettings, Personality
@@ -23,6 +24,8 @@ from keryx.core.turns.tables import inbox
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 from keryx.values import dataclass
+
+P = ParamSpec("P")
 
 TAG_LENGTH_MAX = 64
 DELETED_NOTE = "the conversation was deleted"
@@ -60,14 +63,12 @@ def rename(
 
 def pin(tx: Tx, session_id: SessionId, *, person_id: int, pinned: bool = True) -> bool:
     """Pin a session to the top of the lists, or unpin it; return whether anything changed."""
-    return _set(tx, session_id, person_id, lambda: session_changes.set_pinned(tx, session_id, pinned=pinned))
+    return _change(tx, session_id, person_id, session_changes.set_pinned, pinned=pinned)
 
 
 def archive(tx: Tx, session_id: SessionId, *, person_id: int, archived: bool = True) -> bool:
     """Archive a session, or restore it from the archive; return whether anything changed."""
-    return _set(
-        tx, session_id, person_id, lambda: session_changes.set_archived(tx, session_id, archived=archived)
-    )
+    return _change(tx, session_id, person_id, session_changes.set_archived, archived=archived)
 
 
 def delete(tx: Tx, session_id: SessionId, *, actor: Actor) -> bool:
@@ -122,13 +123,13 @@ def close(tx: Tx, session_id: SessionId, *, person_id: int, reason: str) -> bool
 def tag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
     """Add a tag; return False if the session has it. Raises ``InvalidValue`` for an empty or overlong tag."""
     word = clean_tag(text)
-    return _set(tx, session_id, person_id, lambda: tags.add_tag(tx, session_id, word))
+    return _change(tx, session_id, person_id, tags.add_tag, word)
 
 
 def untag(tx: Tx, session_id: SessionId, text: str, *, person_id: int) -> bool:
     """Remove a tag; return whether the session had it."""
     word = clean_tag(text)
-    return _set(tx, session_id, person_id, lambda: tags.remove_tag(tx, session_id, word))
+    return _change(tx, session_id, person_id, tags.remove_tag, word)
 
 
 def clean_tag(text: str) -> str:
@@ -143,36 +144,32 @@ def set_project(tx: Tx, session_id: SessionId, project_id: int | None, *, person
     """Set the project of a session to one of the person's projects, or to none; return whether it changed."""
     if project_id is not None:
         projects.get_project(tx, project_id, owner_id=person_id)
-    return _set(tx, session_id, person_id, lambda: session_changes.set_project(tx, session_id, project_id))
+    return _change(tx, session_id, person_id, session_changes.set_project, project_id)
 
 
 def set_workspace(tx: Tx, session_id: SessionId, workspace: str | None, *, person_id: int) -> bool:
     """Set the directory in which the session's turns and processes run; return whether it changed."""
-    return _set(tx, session_id, person_id, lambda: session_changes.set_workspace(tx, session_id, workspace))
+    return _change(tx, session_id, person_id, session_changes.set_workspace, workspace)
 
 
 def set_model(tx: Tx, session_id: SessionId, model: str | None, *, person_id: int) -> bool:
     """Set the model of the session (None: the configured model); return whether it changed."""
     name = ModelSettings(model=model).model
-    return _set(tx, session_id, person_id, lambda: session_changes.set_model(tx, session_id, name))
+    return _change(tx, session_id, person_id, session_changes.set_model, name)
 
 
 def set_model_settings(
     tx: Tx, session_id: SessionId, settings: ModelSettings | None, *, person_id: int
 ) -> bool:
     """Set the model settings of the session (None: as configured); return whether they changed."""
-    return _set(
-        tx, session_id, person_id, lambda: session_changes.set_model_settings(tx, session_id, settings)
-    )
+    return _change(tx, session_id, person_id, session_changes.set_model_settings, settings)
 
 
 def set_personality(
     tx: Tx, session_id: SessionId, personality: Personality | None, *, person_id: int
 ) -> bool:
     """Set the personality of the session (None: as configured); return whether it changed."""
-    return _set(
-        tx, session_id, person_id, lambda: session_changes.set_personality(tx, session_id, personality)
-    )
+    return _change(tx, session_id, person_id, session_changes.set_personality, personality)
 
 
 def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> bool:
@@ -198,9 +195,17 @@ def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revi
     return Saved(revision=saved)
 
 
-def _set(tx: Tx, session_id: SessionId, person_id: int, change: Callable[[], bool]) -> bool:
+def _change(
+    tx: Tx,
+    session_id: SessionId,
+    person_id: int,
+    change: Callable[Concatenate[Tx, str, P], bool],
+    *args: P.args,
+    **named: P.kwargs,
+) -> bool:
+    """Make a change that anyone who sees the session may make."""
     sessions.get_visible(tx, session_id, person_id=person_id)
-    return _add_event(tx, session_id, changed=change())
+    return _add_event(tx, session_id, changed=change(tx, session_id, *args, **named))
 
 
 def _add_event(tx: Tx, session_id: SessionId, *, changed: bool) -> bool:

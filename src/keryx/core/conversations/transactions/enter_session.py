@@ -21,7 +21,7 @@ from keryx.core.deliveries.transactions.queue_delivery import queue_reply
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
-from keryx.core.turns.rules.reset import ResetPolicy, ResetReason, reset_notice
+from keryx.core.turns.rules.reset import ResetNotice, ResetReason, reset_notice
 from keryx.core.turns.views.reset_due import reset_due
 from keryx.ids import Ids
 from keryx.store.database import RaceLost, Tx
@@ -38,33 +38,17 @@ class EnteredSession:
     reset: ResetReason | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Incoming:
-    """A source with resolved ids, the author, and the settings."""
-
-    source: Source
-    person: Person
-    settings: Settings
-    ids: Ids
-
-    @property
-    def policy(self) -> ResetPolicy:
-        """The reset policy of the source."""
-        return self.settings.reset.resolve(self.source.platform, self.source.chat_type)
-
-
 def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings, ids: Ids) -> EnteredSession:
     """Lock and return the current session of a source. Open a new one if there is none, or if a reset is due.
 
     After a reset, the person and the agent each get one notice.
     """
-    incoming = _Incoming(source=source, person=person, settings=settings, ids=ids)
     audience_id = people.ensure_member(tx, audience_of(source, person.id), person_id=person.id)
     listener = Listener(person_id=person.id, audience_id=audience_id)
     key, current = find_current(tx, source, listener=listener, settings=settings)
     if current is None:
-        initial = InitialSettings(profile=incoming.settings.profile)
-        session_id = open_session(tx, incoming.ids, source=source, owner=person, key=key, initial=initial)
+        initial = InitialSettings(profile=settings.profile)
+        session_id = open_session(tx, ids, source=source, owner=person, key=key, initial=initial)
         return EnteredSession(session_id=session_id, key=key, opened=True, reset=None)
     session_id = SessionId(current.session_id)
     sessions.lock_session(tx, session_id)
@@ -72,20 +56,21 @@ def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings,
     if pointed is None or pointed.session_id != session_id:
         raise RaceLost  # The key changed while we waited for the lock.
     session = sessions.get_session(tx, session_id)
-    reason = reset_due(tx, session, policy=incoming.policy)
+    policy = settings.reset.resolve(source.platform, source.chat_type)
+    reason = reset_due(tx, session, policy=policy)
     if reason is not None or session.state == "closed":
-        return _start_over(tx, incoming, session, key=key, reason=reason)
+        notice = None if reason is None else reset_notice(policy, reason)
+        session_id = _replace(tx, session, ids=ids, notice=notice)
+        if notice is not None:
+            queue_reply(tx, source, notice.user, session_id=session_id, ids=ids)
+        return EnteredSession(session_id=session_id, key=key, opened=True, reset=reason)
     if source.chat_name and sessions.set_display_name(tx, session_id, source.chat_name):
         feed.add_event(tx, session_id, "session.changed")
     return EnteredSession(session_id=session_id, key=key, opened=False, reset=None)
 
 
-def _start_over(
-    tx: Tx, incoming: _Incoming, old: sessions.Session, *, key: SessionKey, reason: ResetReason | None
-) -> EnteredSession:
-    """Open a session in place of the old one, on all surfaces of the old one."""
-    source = incoming.source
-    notice = None if reason is None else reset_notice(incoming.policy, reason)
+def _replace(tx: Tx, old: sessions.Session, *, ids: Ids, notice: ResetNotice | None) -> SessionId:
+    """Close a session and open another one in its place, on all its surfaces; ``notice`` is set after a reset."""
     initial = replace(
         inherited_settings(old),
         audience_id=old.audience_id,
@@ -93,7 +78,7 @@ def _start_over(
         reset_reason=None if notice is None else notice.agent,
     )
     owner = people.get_person(tx, old.owner_id)
-    session_id = open_session(tx, incoming.ids, source=old.source, owner=owner, initial=initial)
+    session_id = open_session(tx, ids, source=old.source, owner=owner, initial=initial)
     for surface in session_keys.list_keys(tx, old.id):
         session_keys.point_key(
             tx,
@@ -106,5 +91,4 @@ def _start_over(
         feed.add_event(tx, old.id, "session.closed")
     if notice is not None:
         branches.add_link(tx, kind="reset", from_session_id=old.id, to_session_id=session_id)
-        queue_reply(tx, source, notice.user, session_id=session_id, ids=incoming.ids)
-    return EnteredSession(session_id=session_id, key=key, opened=True, reset=reason)
+    return session_id

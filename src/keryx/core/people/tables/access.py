@@ -96,22 +96,22 @@ def list_grants(tx: ReadTx) -> list[Grant]:
     ]
 
 
-def list_aliases(tx: ReadTx, *, platform: str, account: str, ids: Iterable[str]) -> dict[str, str]:
+def list_aliases(tx: ReadTx, source: Source, ids: Iterable[str]) -> dict[str, str]:
     """Return the aliases on the way from ``ids`` to their canonical ids."""
     found: dict[str, str] = {}
     for given in ids:
         alias = given
         while alias not in found:
-            known = tx.value("access.find_alias", platform=platform, account=account, alias=alias)
+            known = tx.value("access.find_alias", **_account(source), alias=alias)
             if known is None:
                 break
             found[alias] = alias = known
     return found
 
 
-def add_alias(tx: Tx, *, platform: str, account: str, alias: str, user_id: str) -> None:
+def add_alias(tx: Tx, source: Source, *, alias: str, user_id: str) -> None:
     """Add an alias of a canonical id; an existing alias does not change."""
-    tx.run("access.add_alias", platform=platform, account=account, alias=alias, user_id=user_id)
+    tx.run("access.add_alias", **_account(source), alias=alias, user_id=user_id)
 
 
 def id_known(tx: ReadTx, source: Source, given: str) -> bool:

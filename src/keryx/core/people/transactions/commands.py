@@ -27,10 +27,9 @@ from keryx.core.people.rules.person import PersonId
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.people.tables import access
 from keryx.core.people.transactions.link_accounts import (
-    AlreadyLinked,
-    LinkBlocked,
     Linked,
-    WrongWay,
+    LinkRefusal,
+    LinkRefused,
     enter_link,
     offer_link,
 )
@@ -64,6 +63,11 @@ GRANT_USAGE: Final = (
     "/pair allow <role> <command or toolset> <name or *> [platform] allows a role to use something, /pair forbid "
     "forbids it, and /pair forget goes back to the default. Example: /pair forbid guest command undo telegram"
 )
+_LINK_REFUSALS: Final[dict[LinkRefusal, str]] = {
+    "linked": "Both accounts are linked already.",
+    "wrong_way": "This account has more rights than the other: get a code here and enter it there.",
+    "blocked": "One of the two accounts is blocked, so nothing was linked.",
+}
 _GRANT_KINDS: Final[dict[str, GrantKind]] = {"command": "command", "toolset": "toolset"}
 
 
@@ -81,14 +85,8 @@ def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     match enter_link(tx, arguments, source=context.source, person_id=context.person.id):
         case Linked(reply=reply):
             return say(context, reply)
-        case AlreadyLinked():
-            return say(context, "Both accounts are linked already.")
-        case WrongWay():
-            return say(
-                context, "This account has more rights than the other: get a code here and enter it there."
-            )
-        case LinkBlocked():
-            return say(context, "One of the two accounts is blocked, so nothing was linked.")
+        case LinkRefused(reason=reason):
+            return say(context, _LINK_REFUSALS[reason])
         case wrong:
             return say(context, _wrong_code(wrong, now=tx.now))
 
@@ -152,9 +150,8 @@ def _approve(tx: Tx, context: CommandContext, text: str) -> str:
 
 
 def _deny(tx: Tx, context: CommandContext, number: int) -> str:
-    if isinstance(deny_pairing(tx, number, by=context.person.id), NoSuchRequest):
-        return NO_REQUEST
-    return "The request was denied."
+    denied = deny_pairing(tx, number, by=context.person.id)
+    return "The request was denied." if denied else NO_REQUEST
 
 
 def _people(tx: Tx, _context: CommandContext, _rest: str) -> str:

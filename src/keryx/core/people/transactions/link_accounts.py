@@ -4,6 +4,8 @@ The account that gets the code must have the higher role. So nobody can be trick
 a stranger's code. Sessions keep their owner and audience; the person joins the audiences of both accounts.
 """
 
+from typing import Literal
+
 from keryx.clock import Micros
 from keryx.core.approvals.tables import approvals
 from keryx.core.conversations.rules.source import Source
@@ -17,6 +19,8 @@ from keryx.core.values.role import at_least
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.values import dataclass
+
+LinkRefusal = Literal["linked", "wrong_way", "blocked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +45,14 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyLinked:
-    """Both accounts belonged to this person before."""
+class LinkRefused:
+    """Nothing changed.
 
-    person: Person
+    ``linked``: both accounts belong to one person already. ``wrong_way``: the account that entered the code has the
+    higher role. ``blocked``: one of the two people is blocked.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongWay:
-    """The account that entered the code has the higher role: request a code here and enter it there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkBlocked:
-    """One of the two people is blocked, so nothing was linked."""
+    reason: LinkRefusal
 
 
 def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> LinkOffered:
@@ -72,7 +70,7 @@ def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> Link
 
 def enter_link(
     tx: Tx, text: str, *, source: Source, person_id: PersonId | None
-) -> Linked | AlreadyLinked | WrongWay | LinkBlocked | WrongCode:
+) -> Linked | LinkRefused | WrongCode:
     """Enter a code at ``source``, whose ids must be canonical, as ``person_id`` (None: a stranger).
 
     All accounts of this person then belong to the person who requested the code.
@@ -85,12 +83,12 @@ def enter_link(
         access.lock_person(tx, locked_id)
     person = people.get_person(tx, pairing.person_id)
     if person_id == person.id:
-        return AlreadyLinked(person=person)
+        return LinkRefused(reason="linked")
     entering = None if person_id is None else people.get_person(tx, person_id)
     if person.blocked_at is not None or (entering is not None and entering.blocked_at is not None):
-        return LinkBlocked()
+        return LinkRefused(reason="blocked")
     if entering is not None and entering.role != person.role and at_least(entering.role, person.role):
-        return WrongWay()
+        return LinkRefused(reason="wrong_way")
     if entering is not None:
         _merge(tx, entering, into=person)
         feed.add_personal_event(tx, entering.id, "access", person.id)

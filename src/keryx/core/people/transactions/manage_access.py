@@ -65,16 +65,15 @@ def resolve_source(tx: Tx, source: Source) -> Source:
 
 def learn_alias(tx: Tx, source: Source, *, given: str, alt: str | None) -> str:
     """Return the canonical id of a user or chat on the source's platform, after storing ``alt`` as its alias."""
-    account = source.account or ""
     ids = [given] if alt is None else [given, alt]
-    aliases = access.list_aliases(tx, platform=source.platform, account=account, ids=ids)
+    aliases = access.list_aliases(tx, source, ids)
     ends = {end for end in (*ids, *aliases.values()) if end not in aliases}
     # It matters only for two different ids whether they are in use.
     known = {end for end in ends if access.id_known(tx, source, end)} if len(ends) > 1 else set()
     resolved = resolve_id(aliases, given, alt=alt, known=known)
     if resolved.learnt is not None:
         alias, canonical = resolved.learnt
-        access.add_alias(tx, platform=source.platform, account=account, alias=alias, user_id=canonical)
+        access.add_alias(tx, source, alias=alias, user_id=canonical)
     return resolved.canonical
 
 

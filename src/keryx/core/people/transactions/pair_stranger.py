@@ -77,13 +77,6 @@ class PairingApproved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairingDenied:
-    """The request was denied."""
-
-    pairing: Pairing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NoSuchRequest:
     """No request with this number is pending: it was decided, or has expired."""
 
@@ -160,16 +153,16 @@ def approve_pairing(
     return PairingApproved(person=person, pairing=pairing)
 
 
-def deny_pairing(tx: Tx, request_no: int, *, by: PersonId) -> PairingDenied | NoSuchRequest:
-    """Deny the request with this number. The stranger can ask again when it expires."""
+def deny_pairing(tx: Tx, request_no: int, *, by: PersonId) -> bool:
+    """Deny the request with this number; return False if it is not pending. The stranger can ask when it expires."""
     require_owner(tx, by)
     access.lock_person(tx, by)
     pairing = access.find_pending(tx, request_no)
     if pairing is None:
-        return NoSuchRequest()
+        return False
     access.decide_pairing(tx, pairing.id, "denied", person_id=None, decided_by=by)
     feed.add_personal_event(tx, by, "pairing", pairing.id)
-    return PairingDenied(pairing=pairing)
+    return True
 
 
 def expire_pairings(tx: Tx) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypedDict, Unpack
 from keryx.clock import Micros
 from keryx.core.context.rules.gauge import Gauge
 from keryx.core.conversations.rules.archive import TurnLine
-from keryx.core.conversations.rules.message import NewMessage
+from keryx.core.conversations.rules.message import NewMessage, usage_of
 from keryx.core.conversations.rules.source import Source
 from keryx.core.turns.rules.lease import Lease
 from keryx.core.turns.rules.turn import turn_ended
@@ -153,11 +153,7 @@ def count_unsaid(tx: Tx, turn_id: int, answer: NewMessage) -> None:
     tx.run(
         "turns.count_unsaid",
         turn_id=turn_id,
-        input_tokens=answer.input_tokens,
-        cached_tokens=answer.cached_tokens,
-        output_tokens=answer.output_tokens,
-        thinking_tokens=answer.thinking_tokens,
-        cost_micros=answer.cost_micros,
+        **usage_of(answer),
     )
 
 
