@@ -17,7 +17,7 @@ from keryx.core.conversations.tables import session_keys, sessions
 from keryx.core.conversations.transactions.branch_session import undo
 from keryx.core.conversations.transactions.change_session import delete
 from keryx.core.conversations.transactions.fork_session import fork_session
-from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
+from keryx.core.conversations.transactions.manage_project import Project, ProjectPlan, create_project
 from keryx.core.conversations.transactions.session_guard import Actor
 from keryx.core.deliveries.rules.route import ORIGIN
 from keryx.core.deliveries.tables import outbox
@@ -109,7 +109,7 @@ async def build_world(stage: Stage) -> World:
     await stage.do(lambda tx: keep_blob(tx, talk, BLOB))
     process_id = await stage.do(lambda tx: record_started(tx, PROCESS, session_id=old, person_id=ana.id))
     project = await stage.do(lambda tx: create_project(tx, ProjectPlan(name="house"), person_id=ana.id))
-    assert isinstance(project, ProjectSaved)
+    assert isinstance(project, Project)
     await _attach(stage, talk, ana)
     due, paused = await _schedule(stage, ana)
     link = await stage.do(lambda tx: offer_link(tx, stage.ids, source=LOCAL_CLI, person_id=owner.id))
@@ -139,7 +139,7 @@ async def build_world(stage: Stage) -> World:
         connector=connector,
         sending=sending,
         process_id=process_id,
-        project_id=project.project.id,
+        project_id=project.id,
         schedule_id=due,
         paused_id=paused,
         memory_id=memory_id,

@@ -18,7 +18,7 @@ from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.conversations.transactions import change_session
 from keryx.core.conversations.transactions.append_message import append_message
 from keryx.core.conversations.transactions.fork_session import fork_session
-from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved, create_project
+from keryx.core.conversations.transactions.manage_project import Project, ProjectPlan, create_project
 from keryx.core.conversations.transactions.program_sessions import (
     SessionOptions,
     create_session,
@@ -112,8 +112,8 @@ class _Filling:
             approve_pairing(tx, asked.request_no, by=owner.id)
         for name, colour in PROJECTS.items():
             made = create_project(tx, ProjectPlan(name=name, colour=colour), person_id=owner.id)
-            assert isinstance(made, ProjectSaved)
-            self.projects[name] = made.project.id
+            assert isinstance(made, Project)
+            self.projects[name] = made.id
 
     def _talk(self, conversation: SampleConversation) -> Callable[[Micros], Awaitable[None]]:
         async def act(when: Micros) -> None:

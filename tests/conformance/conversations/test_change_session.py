@@ -31,9 +31,9 @@ from keryx.core.conversations.transactions.change_session import (
     untag,
 )
 from keryx.core.conversations.transactions.manage_project import (
+    Project,
     ProjectNameTaken,
     ProjectPlan,
-    ProjectSaved,
     archive_project,
     change_project,
     create_project,
@@ -268,16 +268,16 @@ async def test_projects_belong_to_one_person_and_have_one_name(talk: Talk) -> No
     by = talk.owner.id
     stranger = await talk.stranger()
 
-    async def create(name: str, person_id: int) -> ProjectSaved | ProjectNameTaken:
+    async def create(name: str, person_id: int) -> Project | ProjectNameTaken:
         plan = ProjectPlan(name=name, colour="red", workspace="/srv")
         return await talk.database.write(lambda tx: create_project(tx, plan, person_id=person_id))
 
     rome = await create("Rome", by)
-    assert isinstance(rome, ProjectSaved)
-    project_id = rome.project.id
+    assert isinstance(rome, Project)
+    project_id = rome.id
     assert await create("Rome", by) == ProjectNameTaken(name="Rome")
-    assert isinstance(await create("Rome", stranger.id), ProjectSaved)
-    assert isinstance(await create("Oslo", by), ProjectSaved)
+    assert isinstance(await create("Rome", stranger.id), Project)
+    assert isinstance(await create("Oslo", by), Project)
     taken = await talk.database.write(
         lambda tx: change_project(tx, project_id, ProjectPlan(name="Oslo"), person_id=by)
     )
@@ -285,8 +285,8 @@ async def test_projects_belong_to_one_person_and_have_one_name(talk: Talk) -> No
     changed = await talk.database.write(
         lambda tx: change_project(tx, project_id, ProjectPlan(name="Roma"), person_id=by)
     )
-    assert isinstance(changed, ProjectSaved)
-    assert (changed.project.name, changed.project.colour) == ("Roma", None)
+    assert isinstance(changed, Project)
+    assert (changed.name, changed.colour) == ("Roma", None)
     assert await talk.database.write(lambda tx: set_project(tx, session_id, project_id, person_id=by))
     assert (await talk.record(session_id)).project_id == project_id
     with pytest.raises(NotFound, match="of yours"):
@@ -297,12 +297,10 @@ async def test_projects_belong_to_one_person_and_have_one_name(talk: Talk) -> No
 async def test_an_archived_project_is_not_listed_and_can_be_restored(talk: Talk) -> None:
     by = talk.owner.id
     saved = await talk.database.write(lambda tx: create_project(tx, ProjectPlan(name="Rome"), person_id=by))
-    assert isinstance(saved, ProjectSaved)
+    assert isinstance(saved, Project)
 
     async def listed(*, archived: bool) -> list[str]:
-        await talk.database.write(
-            lambda tx: archive_project(tx, saved.project.id, person_id=by, archived=archived)
-        )
+        await talk.database.write(lambda tx: archive_project(tx, saved.id, person_id=by, archived=archived))
         return [
             project.name
             for project in await talk.database.read(lambda tx: projects.list_projects(tx, owner_id=by))

@@ -6,7 +6,7 @@ from keryx.clock import SECOND
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.conversations.transactions import change_session, manage_project
-from keryx.core.conversations.transactions.manage_project import ProjectPlan, ProjectSaved
+from keryx.core.conversations.transactions.manage_project import Project, ProjectPlan
 from keryx.core.conversations.transactions.session_guard import Actor
 from keryx.core.conversations.views.session_list import (
     SessionCount,
@@ -134,9 +134,9 @@ async def test_filters_narrow_the_list(talk: Talk, clock: FakeClock) -> None:
     saved = await talk.database.write(
         lambda tx: manage_project.create_project(tx, ProjectPlan(name="Trip"), person_id=talk.owner.id)
     )
-    assert isinstance(saved, ProjectSaved)
+    assert isinstance(saved, Project)
     await talk.database.write(
-        lambda tx: change_session.set_project(tx, local, saved.project.id, person_id=talk.owner.id)
+        lambda tx: change_session.set_project(tx, local, saved.id, person_id=talk.owner.id)
     )
     await talk.database.write(lambda tx: change_session.tag(tx, phone, "rome", person_id=talk.owner.id))
     clock.advance(100 * SECOND)

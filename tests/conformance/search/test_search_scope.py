@@ -100,7 +100,7 @@ async def test_filters_narrow_sessions(talk: Talk) -> None:
 
     def change(tx: Tx) -> None:
         saved = create_project(tx, ProjectPlan(name="Città Eterna"), person_id=owner)
-        set_project(tx, rome, saved.project.id, person_id=owner)  # type: ignore[union-attr]
+        set_project(tx, rome, saved.id, person_id=owner)  # type: ignore[union-attr]
         tag(tx, rome, "travel", person_id=owner)
         pin(tx, rome, person_id=owner)
         archive(tx, paris, person_id=owner)

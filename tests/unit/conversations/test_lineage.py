@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from keryx.core.conversations.rules.lineage import SessionLink
+from keryx.core.conversations.rules.session import SessionLink
 from keryx.errors import InvalidValue
 
 

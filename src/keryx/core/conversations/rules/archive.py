@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Branch, BranchReason, path
-from keryx.core.conversations.rules.lineage import LINK_KINDS, LinkKind
 from keryx.core.conversations.rules.message import ROLES, Role
+from keryx.core.conversations.rules.session import LINK_KINDS, LinkKind
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.rules.title import TitleBy
 from keryx.core.values.turn_states import TURN_PURPOSES, TURN_STATES, TurnPurpose, TurnState
@@ -320,14 +320,13 @@ def _of(kind: type[L], lines: list[Line]) -> tuple[L, ...]:
 
 
 def _readable(body: str) -> dict[str, Any]:
-    """Return the parts as readable JSON if this restores the same text; else the stored text."""
+    """Return the parts as readable JSON if this restores the same text; else, or if damaged, the stored text."""
     try:
         parts = loads(body)
         if "\\ud" not in body and _text(parts) == body:
             return {"parts": parts}
     except (ValueError, RecursionError):
-        # The text is damaged; export it unchanged.
-        return {"body": body}
+        pass  # The text is damaged.
     return {"body": body}
 
 

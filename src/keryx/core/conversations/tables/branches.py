@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Branch, Segment, path
-from keryx.core.conversations.rules.lineage import LinkKind, SessionLink
+from keryx.core.conversations.rules.session import LinkKind, SessionLink
 from keryx.core.turns.rules.delegation import Delegation
 from keryx.errors import InvalidValue
 from keryx.store.codec import clean_text

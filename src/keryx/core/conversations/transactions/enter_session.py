@@ -16,7 +16,7 @@ from keryx.core.conversations.transactions.open_session import (
     inherited_settings,
     open_session,
 )
-from keryx.core.conversations.views.current_session import Listener, find_current
+from keryx.core.conversations.views.current_session import find_current
 from keryx.core.deliveries.transactions.queue_delivery import queue_reply
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
@@ -44,8 +44,7 @@ def enter_session(tx: Tx, source: Source, *, person: Person, settings: Settings,
     After a reset, the person and the agent each get one notice.
     """
     audience_id = people.ensure_member(tx, audience_of(source, person.id), person_id=person.id)
-    listener = Listener(person_id=person.id, audience_id=audience_id)
-    key, current = find_current(tx, source, listener=listener, settings=settings)
+    key, current = find_current(tx, source, person_id=person.id, audience_id=audience_id, settings=settings)
     if current is None:
         initial = InitialSettings(profile=settings.profile)
         session_id = open_session(tx, ids, source=source, owner=person, key=key, initial=initial)

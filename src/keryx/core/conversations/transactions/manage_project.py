@@ -4,20 +4,13 @@ An archived project keeps its sessions and its name.
 """
 
 from keryx.core.conversations.tables import feed, projects
-from keryx.core.conversations.tables.projects import Project
+from keryx.core.conversations.tables.projects import Project as Project
 from keryx.core.people.tables import access
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 from keryx.values import dataclass
 
 NAME_LENGTH_MAX = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSaved:
-    """The project after the change."""
-
-    project: Project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +35,7 @@ class ProjectPlan:
             )
 
 
-def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> ProjectSaved | ProjectNameTaken:
+def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> Project | ProjectNameTaken:
     """Create a project."""
     project_id = projects.add_project(
         tx, owner_id=person_id, name=plan.name, colour=plan.colour, workspace=plan.workspace
@@ -54,7 +47,7 @@ def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> ProjectSaved
 
 def change_project(
     tx: Tx, project_id: int, plan: ProjectPlan, *, person_id: int
-) -> ProjectSaved | ProjectNameTaken:
+) -> Project | ProjectNameTaken:
     """Change the name, colour and workspace of a project."""
     # Serialize changes of one person's projects: otherwise two projects could take the same name.
     access.lock_person(tx, person_id)
@@ -65,14 +58,14 @@ def change_project(
     return _saved(tx, project_id, person_id)
 
 
-def archive_project(tx: Tx, project_id: int, *, person_id: int, archived: bool = True) -> ProjectSaved:
+def archive_project(tx: Tx, project_id: int, *, person_id: int, archived: bool = True) -> Project:
     """Archive a project, or restore it."""
     project = projects.get_project(tx, project_id, owner_id=person_id)
     if not projects.set_archived(tx, project_id, archived=archived):
-        return ProjectSaved(project=project)
+        return project
     return _saved(tx, project_id, person_id)
 
 
-def _saved(tx: Tx, project_id: int, person_id: int) -> ProjectSaved:
+def _saved(tx: Tx, project_id: int, person_id: int) -> Project:
     feed.add_personal_event(tx, person_id, "project", project_id)
-    return ProjectSaved(project=projects.get_project(tx, project_id, owner_id=person_id))
+    return projects.get_project(tx, project_id, owner_id=person_id)

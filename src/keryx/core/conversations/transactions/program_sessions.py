@@ -7,7 +7,7 @@ from keryx.core.conversations.rules.title import clean_title
 from keryx.core.conversations.tables import feed, projects, session_keys, sessions
 from keryx.core.conversations.transactions.enter_session import enter_session
 from keryx.core.conversations.transactions.open_session import InitialSettings, open_session
-from keryx.core.conversations.views.current_session import Listener, find_current, resolve_key
+from keryx.core.conversations.views.current_session import find_current, resolve_key
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
@@ -57,10 +57,8 @@ def ensure_session(tx: Tx, ids: Ids, *, source: Source, person: Person, settings
     A new session is opened if there is none or a reset is due. Raises ``NotFound`` if the session of the source belongs
     to other people.
     """
-    listener = Listener(
-        person_id=person.id, audience_id=people.find_audience(tx, audience_of(source, person.id))
-    )
-    _key, current = find_current(tx, source, listener=listener, settings=settings)
+    audience_id = people.find_audience(tx, audience_of(source, person.id))
+    _, current = find_current(tx, source, person_id=person.id, audience_id=audience_id, settings=settings)
     if current is None:
         # A message proves that its author is a member of the chat. A program proves nothing: check the plain key too.
         current = session_keys.find_key(tx, resolve_key(source, settings=settings, person_id=person.id))

@@ -137,4 +137,4 @@ def _project_id(tx: Tx, name: str, *, owner_id: int) -> int:
             archive_project(tx, known.id, person_id=owner_id, archived=False)
             return known.id
         case saved:
-            return saved.project.id
+            return saved.id

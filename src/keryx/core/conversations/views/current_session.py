@@ -12,17 +12,8 @@ from keryx.core.conversations.tables.session_keys import KeyRecord
 from keryx.core.people.rules.person import PersonId
 from keryx.core.people.tables import people
 from keryx.store.database import ReadTx
-from keryx.values import dataclass
 
-__all__ = ["Listener", "find_current", "resolve_key"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """A person at a source, and the audience of the source; None if no message has arrived there."""
-
-    person_id: PersonId
-    audience_id: int | None
+__all__ = ["find_current", "resolve_key"]
 
 
 def resolve_key(source: Source, *, settings: Settings, person_id: PersonId | None = None) -> SessionKey:
@@ -37,20 +28,27 @@ def resolve_key(source: Source, *, settings: Settings, person_id: PersonId | Non
 
 
 def find_current(
-    tx: ReadTx, source: Source, *, listener: Listener, settings: Settings
+    tx: ReadTx, source: Source, *, person_id: PersonId, audience_id: int | None, settings: Settings
 ) -> tuple[SessionKey, KeyRecord | None]:
-    """Return the key of a person at a source, and the row of the key, if it exists."""
-    key = resolve_key(source, settings=settings, person_id=listener.person_id)
+    """Return the key of a person at a source, and the row of the key, if it exists.
+
+    ``audience_id`` is the audience of the source, or None if no message has arrived there.
+    """
+    key = resolve_key(source, settings=settings, person_id=person_id)
     current = session_keys.find_key(tx, key)
-    while current is not None and not _may_continue(tx, source, current, listener=listener):
-        key = SessionKey(f"{key}:{escape_part(f'audience:{listener.audience_id}')}")
+    while current is not None and not _may_continue(
+        tx, source, current, person_id=person_id, audience_id=audience_id
+    ):
+        key = SessionKey(f"{key}:{escape_part(f'audience:{audience_id}')}")
         current = session_keys.find_key(tx, key)
     return key, current
 
 
-def _may_continue(tx: ReadTx, source: Source, current: KeyRecord, *, listener: Listener) -> bool:
-    """Return whether the session of a key has the listener's audience or, after a link, another one of the person."""
-    if current.audience_id == listener.audience_id:
+def _may_continue(
+    tx: ReadTx, source: Source, current: KeyRecord, *, person_id: PersonId, audience_id: int | None
+) -> bool:
+    """Return whether the session of a key has this audience or, after a link, another one of the person."""
+    if current.audience_id == audience_id:
         return True
     is_private = source.chat_type == "dm"
-    return is_private and people.is_member(tx, person_id=listener.person_id, audience_id=current.audience_id)
+    return is_private and people.is_member(tx, person_id=person_id, audience_id=current.audience_id)

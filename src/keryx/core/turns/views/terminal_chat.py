@@ -2,7 +2,7 @@
 
 from keryx.config import Settings
 from keryx.core.conversations.rules.source import Source
-from keryx.core.conversations.views.current_session import Listener, find_current
+from keryx.core.conversations.views.current_session import find_current
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.people.rules.access import audience_of
 from keryx.core.people.tables import people
@@ -29,6 +29,7 @@ def find_session(tx: ReadTx, chat: LocalChat) -> str | None:
     if owner is None:
         return None
     audience_id = people.find_audience(tx, audience_of(chat.source, owner.id))
-    listener = Listener(person_id=owner.id, audience_id=audience_id)
-    _key, found = find_current(tx, chat.source, listener=listener, settings=chat.settings)
+    _key, found = find_current(
+        tx, chat.source, person_id=owner.id, audience_id=audience_id, settings=chat.settings
+    )
     return None if found is None else found.session_id
