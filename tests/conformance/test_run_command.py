@@ -25,7 +25,7 @@ from keryx.core.deliveries.tables import home_channels, outbox
 from keryx.core.people.rules.access import Grant
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import access, people
-from keryx.core.people.transactions.pair_stranger import PairingOffered, offer_pairing
+from keryx.core.people.transactions.pair_stranger import IssuedCode, offer_pairing
 from keryx.core.processes import tables as processes
 from keryx.core.processes.rules import NoticePolicy
 from keryx.core.turns.tables import leases, turns
@@ -593,12 +593,12 @@ async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Cha
     assert await chat.reply("/link AAAAAAAA") == "Too many wrong codes: try again in 1 h."
 
 
-async def stranger_asks(talk: Talk, user_id: str, name: str | None = None) -> PairingOffered:
+async def stranger_asks(talk: Talk, user_id: str, name: str | None = None) -> IssuedCode:
     source = Source(
         platform="signal", chat_id=user_id, chat_type="dm", user_id=user_id, user_name=name or f"U{user_id}"
     )
     outcome = await talk.database.write(lambda tx: offer_pairing(tx, source, talk.ids))
-    assert isinstance(outcome, PairingOffered)
+    assert isinstance(outcome, IssuedCode)
     return outcome
 
 

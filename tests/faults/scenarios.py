@@ -645,6 +645,7 @@ PARTS: frozenset[str] = frozenset(
         "manage_access.require_owner",
         "manage_memory.get_of_chat",
         "pair_stranger.redeem",
+        "pair_stranger.issue_code",
         "switch_session.list_audiences",
         # The search index is disposable and has its own writer and tests.
         "index_messages.clear_index",

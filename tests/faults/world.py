@@ -26,7 +26,8 @@ from keryx.core.media.tables import Blob
 from keryx.core.media.transactions import keep_blob
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import access, people
-from keryx.core.people.transactions.link_accounts import LinkOffered, offer_link
+from keryx.core.people.transactions.link_accounts import offer_link
+from keryx.core.people.transactions.pair_stranger import IssuedCode
 from keryx.core.processes.rules import NoticePolicy
 from keryx.core.processes.transactions.record_process import NewProcess, record_started
 from keryx.core.schedules.rules.plan import SchedulePlan
@@ -79,7 +80,7 @@ class World:
     paused_id: int
     memory_id: int
     cover_no: int
-    link: LinkOffered
+    link: IssuedCode
     request_no: int
 
 

@@ -29,7 +29,7 @@ from keryx.core.conversations.views.session_list import count, get_session
 from keryx.core.deliveries.rules.route import ORIGIN, Address
 from keryx.core.people.rules.person import Person
 from keryx.core.people.transactions.link_accounts import Linked, enter_link, offer_link
-from keryx.core.people.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.core.people.transactions.pair_stranger import IssuedCode, approve_pairing, offer_pairing
 from keryx.core.processes.transactions.record_process import (
     NewProcess,
     record_end,
@@ -108,7 +108,7 @@ class _Filling:
             assert isinstance(enter_link(tx, offered.code, source=account, person_id=None), Linked)
         for source in sample.MEMBERS:
             asked = offer_pairing(tx, source, ids)
-            assert isinstance(asked, PairingOffered)
+            assert isinstance(asked, IssuedCode)
             approve_pairing(tx, asked.request_no, by=owner.id)
         for name, colour in PROJECTS.items():
             made = create_project(tx, ProjectPlan(name=name, colour=colour), person_id=owner.id)

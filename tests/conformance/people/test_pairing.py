@@ -16,7 +16,6 @@ from keryx.core.people.rules.person import Person, PersonId
 from keryx.core.people.tables import access, people
 from keryx.core.people.transactions.link_accounts import (
     Linked,
-    LinkOffered,
     LinkRefused,
     enter_link,
     offer_link,
@@ -24,9 +23,9 @@ from keryx.core.people.transactions.link_accounts import (
 from keryx.core.people.transactions.manage_access import block_person
 from keryx.core.people.transactions.pair_stranger import (
     AlreadyAsked,
+    IssuedCode,
     NoSuchRequest,
     PairingApproved,
-    PairingOffered,
     PairingRefused,
     WrongCode,
     approve_pairing,
@@ -57,9 +56,9 @@ async def owner_of(database: Database) -> Person:
     return await database.write(people.ensure_owner)
 
 
-async def offered(database: Database, ids: Ids, user_id: str, name: str | None = None) -> PairingOffered:
+async def offered(database: Database, ids: Ids, user_id: str, name: str | None = None) -> IssuedCode:
     outcome = await database.write(lambda tx: offer_pairing(tx, telegram(user_id, name), ids))
-    assert isinstance(outcome, PairingOffered)
+    assert isinstance(outcome, IssuedCode)
     return outcome
 
 
@@ -157,7 +156,7 @@ async def test_an_account_has_at_most_three_pending_requests(
     fourth = await database.write(lambda tx: offer_pairing(tx, telegram("4"), ids))
     assert fourth == PairingRefused(reason="too_many_pending")
     elsewhere = Source(platform="telegram", account="two", chat_id="4", chat_type="dm", user_id="4")
-    assert isinstance(await database.write(lambda tx: offer_pairing(tx, elsewhere, ids)), PairingOffered)
+    assert isinstance(await database.write(lambda tx: offer_pairing(tx, elsewhere, ids)), IssuedCode)
     clock.advance(HOUR)
     await offered(database, ids, "4")
 
@@ -174,7 +173,7 @@ async def test_simultaneous_requests_are_counted_one_after_the_other(
         )
     )
     await other.close()
-    assert sum(isinstance(outcome, PairingOffered) for outcome in outcomes) == 3
+    assert sum(isinstance(outcome, IssuedCode) for outcome in outcomes) == 3
 
 
 async def test_five_wrong_codes_lock_for_an_hour_and_a_valid_one_resets_the_count(
@@ -229,7 +228,7 @@ async def test_a_source_without_a_user_id_cannot_pair(database: Database, ids: I
         await database.write(lambda tx: enter_link(tx, WRONG, source=telegram(None), person_id=None))
 
 
-async def link_code(database: Database, ids: Ids, person: Person, source: Source = LOCAL_CLI) -> LinkOffered:
+async def link_code(database: Database, ids: Ids, person: Person, source: Source = LOCAL_CLI) -> IssuedCode:
     return await database.write(lambda tx: offer_link(tx, ids, source=source, person_id=person.id))
 
 

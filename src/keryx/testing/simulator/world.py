@@ -19,7 +19,7 @@ from keryx.core.deliveries.views.message_fates import (
     next_probe_at,
 )
 from keryx.core.people.rules.toolset import ALL, ToolsetSettings
-from keryx.core.people.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.core.people.transactions.pair_stranger import IssuedCode, approve_pairing, offer_pairing
 from keryx.core.upkeep.views.nodes import show_nodes
 from keryx.errors import StoreUnavailable
 from keryx.gateway.gateway import Gateway
@@ -132,7 +132,7 @@ class World:
             owner = enter_store(tx, person_id=None)
             for user in users:
                 offer = offer_pairing(tx, self.platform.source(user), self.ids)
-                assert isinstance(offer, PairingOffered), offer
+                assert isinstance(offer, IssuedCode), offer
                 approve_pairing(tx, offer.request_no, by=owner.id)
 
         self.call_store(self.real.write(admit))

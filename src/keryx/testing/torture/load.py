@@ -8,7 +8,7 @@ from typing import Final
 from keryx.core.conversations.rules.source import ChatType, Source
 from keryx.core.conversations.transactions.program_sessions import enter_store
 from keryx.core.conversations.views.session_list import count as count_seen
-from keryx.core.people.transactions.pair_stranger import PairingOffered, approve_pairing, offer_pairing
+from keryx.core.people.transactions.pair_stranger import IssuedCode, approve_pairing, offer_pairing
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.platforms.webhook.wire import PLATFORM
@@ -54,7 +54,7 @@ def let_in(tx: Tx, users: set[str], *, ids: Ids) -> None:
         source = Source(platform=PLATFORM, chat_id=user, chat_type="dm", user_id=user, user_name=user)
         offered = offer_pairing(tx, source, ids)
         # Request numbers start at 1 in an empty store.
-        is_new = isinstance(offered, PairingOffered) and offered.request_no == number
+        is_new = isinstance(offered, IssuedCode) and offered.request_no == number
         if not is_new or count_seen(tx, person_id=owner.id).sessions:
             raise InvalidValue("the database is not empty: give torture an empty database of its own")
         approve_pairing(tx, number, by=owner.id, name=user)

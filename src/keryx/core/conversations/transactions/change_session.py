@@ -32,13 +32,6 @@ DELETED_NOTE = "the conversation was deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """The draft is stored under this revision."""
-
-    revision: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
     """The draft was saved elsewhere in the meantime; nothing was stored."""
 
@@ -183,8 +176,8 @@ def mark_read(tx: Tx, session_id: SessionId, *, person_id: int, seq: int) -> boo
     return marked
 
 
-def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revision: int) -> Saved | Stale:
-    """Store a draft if ``revision`` is the last stored revision (0: no draft)."""
+def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revision: int) -> int | Stale:
+    """Store a draft if ``revision`` is the last stored revision (0: no draft); return the new revision."""
     sessions.get_visible(tx, session_id, person_id=person_id)
     saved = drafts.save_draft(tx, person_id=person_id, session_id=session_id, text=text, revision=revision)
     if saved is None:
@@ -192,7 +185,7 @@ def save_draft(tx: Tx, session_id: SessionId, text: str, *, person_id: int, revi
         assert current is not None
         return Stale(current=current)
     feed.add_personal_event(tx, person_id, "draft", saved)
-    return Saved(revision=saved)
+    return saved
 
 
 def _change(

@@ -124,9 +124,12 @@ def _point(tx: Tx, surface: Surface, session_id: SessionId, *, reason: str) -> S
         tx, surface.key, session_id=session_id, source=surface.source, audience_id=audience_id
     )
     feed.add_event(tx, session_id, "session.changed")
-    if current is None or current.session_id == session_id or session_keys.list_keys(tx, current.session_id):
-        return Switched(session_id=session_id, closed=None)
-    if not sessions.close_session(tx, current.session_id, reason=reason):
+    if (
+        current is None
+        or current.session_id == session_id
+        or session_keys.list_keys(tx, current.session_id)
+        or not sessions.close_session(tx, current.session_id, reason=reason)
+    ):
         return Switched(session_id=session_id, closed=None)
     feed.add_event(tx, current.session_id, "session.closed")
     return Switched(session_id=session_id, closed=SessionId(current.session_id))

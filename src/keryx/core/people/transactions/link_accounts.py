@@ -6,14 +6,12 @@ a stranger's code. Sessions keep their owner and audience; the person joins the 
 
 from typing import Literal
 
-from keryx.clock import Micros
 from keryx.core.approvals.tables import approvals
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed
-from keryx.core.people.rules.access import PAIRING_LIFETIME, PairingCode
 from keryx.core.people.rules.person import Person, PersonId
 from keryx.core.people.tables import access, people
-from keryx.core.people.transactions.pair_stranger import WrongCode, enterer_of, hash_code, redeem
+from keryx.core.people.transactions.pair_stranger import IssuedCode, WrongCode, enterer_of, issue_code, redeem
 from keryx.core.schedules import tables as schedules
 from keryx.core.values.role import at_least
 from keryx.ids import Ids
@@ -21,14 +19,6 @@ from keryx.store.database import Tx
 from keryx.values import dataclass
 
 LinkRefusal = Literal["linked", "wrong_way", "blocked"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOffered:
-    """The code to enter with the other account, which then belongs to this person."""
-
-    code: PairingCode
-    expires_at: Micros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +45,13 @@ class LinkRefused:
     reason: LinkRefusal
 
 
-def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> LinkOffered:
+def offer_link(tx: Tx, ids: Ids, *, source: Source, person_id: PersonId) -> IssuedCode:
     """Issue a code to a person at ``source``, to enter with the other account; expire earlier ones."""
     access.lock_person(tx, person_id)
     access.drop_links(tx, person_id)
-    code = PairingCode(ids.pairing_code())
-    expires_at = tx.now + PAIRING_LIFETIME
-    request_no = access.add_code(
-        tx, "link", source, code_hash=hash_code(code), person_id=person_id, expires_at=expires_at
-    )
-    feed.add_personal_event(tx, person_id, "pairing", request_no)
-    return LinkOffered(code=code, expires_at=expires_at)
+    issued = issue_code(tx, ids, "link", source, person_id=person_id)
+    feed.add_personal_event(tx, person_id, "pairing", issued.request_no)
+    return issued
 
 
 def enter_link(

@@ -45,8 +45,8 @@ NAME_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairingOffered:
-    """The code to show to the stranger, and the number of the request."""
+class IssuedCode:
+    """A code for pairing or linking, and the number of its request."""
 
     code: PairingCode
     request_no: int
@@ -88,7 +88,7 @@ class WrongCode:
     locked_until: Micros | None = None
 
 
-def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyAsked | PairingRefused:
+def offer_pairing(tx: Tx, source: Source, ids: Ids) -> IssuedCode | AlreadyAsked | PairingRefused:
     """Issue a code to the stranger at ``source``, whose ids must be canonical, and notify the owner."""
     if source.user_id is None:
         raise InvalidValue(f"{source.platform} does not say who wrote: nobody can be paired")
@@ -102,14 +102,10 @@ def offer_pairing(tx: Tx, source: Source, ids: Ids) -> PairingOffered | AlreadyA
     reason = pairing_refused(pending=access.count_pending(tx, source), tries=tries, now=tx.now)
     if reason is not None:
         return PairingRefused(reason=reason)
-    code = PairingCode(ids.pairing_code())
-    expires_at = tx.now + PAIRING_LIFETIME
-    request_no = access.add_code(
-        tx, "pairing", source, code_hash=hash_code(code), person_id=None, expires_at=expires_at
-    )
-    feed.add_personal_event(tx, owner.id, "pairing", request_no)
-    _notify_owner(tx, owner.id, source, request_no, ids=ids)
-    return PairingOffered(code=code, request_no=request_no, expires_at=expires_at)
+    issued = issue_code(tx, ids, "pairing", source, person_id=None)
+    feed.add_personal_event(tx, owner.id, "pairing", issued.request_no)
+    _notify_owner(tx, owner.id, source, issued.request_no, ids=ids)
+    return issued
 
 
 def approve_pairing(
@@ -194,13 +190,23 @@ def _notify_owner(tx: Tx, owner_id: PersonId, source: Source, request_no: int, *
     queue_delivery(tx, text, to=address, key=ids.token(), kind="pairing", told=owner_id)
 
 
+def issue_code(tx: Tx, ids: Ids, kind: CodeKind, source: Source, *, person_id: PersonId | None) -> IssuedCode:
+    """Issue a code at ``source``; a link code belongs to a person."""
+    code = PairingCode(ids.pairing_code())
+    expires_at = tx.now + PAIRING_LIFETIME
+    request_no = access.add_code(
+        tx, kind, source, code_hash=_hash_code(code), person_id=person_id, expires_at=expires_at
+    )
+    return IssuedCode(code=code, request_no=request_no, expires_at=expires_at)
+
+
 def redeem(tx: Tx, kind: CodeKind, text: str, *, enterer: Enterer) -> Pairing | WrongCode:
     """Return the row of a valid code, or count a wrong one. A valid code resets the count, but never ends a lock."""
     code = parse_pairing_code(text)
     tries = access.lock_tries(tx, enterer)
     if pairing_locked(tries, now=tx.now):
         return WrongCode(locked_until=tries.locked_until)
-    pairing = access.find_by_code(tx, kind, hash_code(code))
+    pairing = access.find_by_code(tx, kind, _hash_code(code))
     if pairing is not None:
         access.clear_tries(tx, enterer)
         return pairing
@@ -218,8 +224,7 @@ def enterer_of(source: Source, *, person_id: PersonId | None) -> Enterer:
     return _person_enterer(person_id)
 
 
-def hash_code(code: PairingCode) -> str:
-    """Return the hash under which a code is stored."""
+def _hash_code(code: PairingCode) -> str:
     return hashlib.sha256(code.encode("ascii")).hexdigest()
 
 

@@ -24,7 +24,7 @@ from keryx.core.people.transactions.link_accounts import Linked, enter_link
 from keryx.core.people.transactions.manage_access import resolve_source
 from keryx.core.people.transactions.pair_stranger import (
     YOUR_CODE,
-    PairingOffered,
+    IssuedCode,
     PairingRefused,
     offer_pairing,
 )
@@ -133,7 +133,7 @@ def _meet_stranger(
         return _done(tx, incoming, place, reply=reply)
     if refused.offer_pairing:
         offer = offer_pairing(tx, source, ids)
-        if isinstance(offer, PairingOffered):
+        if isinstance(offer, IssuedCode):
             text = YOUR_CODE.format(code=offer.code, number=offer.request_no)
             queue_reply(tx, source, text, kind="pairing", ids=ids)
         if isinstance(offer, PairingRefused):
