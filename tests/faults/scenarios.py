@@ -646,6 +646,7 @@ PARTS: frozenset[str] = frozenset(
         "manage_memory.get_of_chat",
         "pair_stranger.redeem",
         "pair_stranger.issue_code",
+        "manage_project.ensure_project",
         "switch_session.list_audiences",
         # The search index is disposable and has its own writer and tests.
         "index_messages.clear_index",

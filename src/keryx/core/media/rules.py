@@ -52,9 +52,9 @@ class LongResult:
     @property
     def shown(self) -> str:
         """The beginning and the end, and how to read the text between them."""
-        left_out = len(self.text) - HEAD_CHARACTERS - TAIL_CHARACTERS
+        omitted = len(self.text) - HEAD_CHARACTERS - TAIL_CHARACTERS
         note = (
-            f"[{left_out} {OMISSION}The whole result has {len(self.text)} characters; "
+            f"[{omitted} {OMISSION}The whole result has {len(self.text)} characters; "
             f'read_result with result "{self.hash}" and offset {HEAD_CHARACTERS} reads on.]'
         )
         return f"{self.text[:HEAD_CHARACTERS]}\n\n{note}\n\n{self.text[-TAIL_CHARACTERS:]}"
@@ -72,11 +72,9 @@ def searched_output(output: JsonValue, read_kept: ReadKept) -> JsonValue:
     whole = None if note is None else read_kept(note[1])
     if whole is None:
         return output
-    return (
-        whole
-        if len(whole) <= SEARCHED_CHARACTERS_MAX
-        else f"{whole[:SEARCHED_CHARACTERS_MAX]}\n{whole[-TAIL_CHARACTERS:]}"
-    )
+    if len(whole) <= SEARCHED_CHARACTERS_MAX:
+        return whole
+    return f"{whole[:SEARCHED_CHARACTERS_MAX]}\n{whole[-TAIL_CHARACTERS:]}"
 
 
 def text_of_result(data: bytes) -> str:

@@ -39,7 +39,7 @@ def list_after(tx: ReadTx, *, after: Position, person_id: int, limit: int) -> li
 def list_of_session(tx: ReadTx, *, session_id: str, after_number: int, limit: int) -> list[Event]:
     """Return the events of a session after a number, oldest first."""
     rows = tx.rows("feed.list_of_session", session_id=session_id, after_number=after_number, limit=limit)
-    return [_event(row) for row in rows]
+    return list(map(_event, rows))
 
 
 def end(tx: ReadTx) -> Position:

@@ -15,6 +15,14 @@ from keryx.errors import NotFound
 from keryx.store.codec import clean_text, source_from_json, to_json
 from keryx.store.database import RaceLost, ReadTx, Tx
 
+R = TypeVar("R")
+
+_NULL: Final = (
+    *("display_name", "title", "title_by", "preview", "project_id", "workspace", "model", "model_settings"),
+    *("personality", "closed_at", "close_reason", "pinned_at", "archived_at", "reset_reason"),
+)
+_ZERO: Final = ("active_branch_no", "last_branch_no", "last_seq", "message_count", "flushed_seq")
+
 
 class Session(NamedTuple):
     """A session as it was when it was read; times are microseconds UTC.
@@ -73,16 +81,6 @@ class Session(NamedTuple):
     def name(self) -> str:
         """The name that people see: the title, else the preview, else the id."""
         return self.title or self.preview or self.id
-
-
-_NULL: Final = (
-    *("display_name", "title", "title_by", "preview", "project_id", "workspace", "model", "model_settings"),
-    *("personality", "closed_at", "close_reason", "pinned_at", "archived_at", "reset_reason"),
-)
-_ZERO: Final = ("active_branch_no", "last_branch_no", "last_seq", "message_count", "flushed_seq")
-
-
-R = TypeVar("R")
 
 
 class LockedSession(NamedTuple):

@@ -3,15 +3,7 @@
 import re
 from typing import Final
 
-from keryx.core.conversations.transactions.branch_session import (
-    NothingToRedo,
-    NothingToRetry,
-    NothingToUndo,
-    Rerun,
-    redo,
-    retry,
-    undo,
-)
+from keryx.core.conversations.transactions import branch_session
 from keryx.core.conversations.transactions.command_context import (
     CommandContext,
     CommandOutcome,
@@ -39,8 +31,8 @@ def parse_turns(arguments: str) -> int:
 def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     """Take back the last turn, or the last turns."""
     turns = parse_turns(arguments)
-    outcome = undo(tx, context.session_id, actor=context.actor, turns=turns)
-    if isinstance(outcome, NothingToUndo):
+    outcome = branch_session.undo(tx, context.session_id, actor=context.actor, turns=turns)
+    if isinstance(outcome, branch_session.NothingToUndo):
         return decline(context, _too_few(outcome.turns))
     what = "the last turn" if turns == 1 else f"the last {turns} turns"
     left = f"{messages(outcome.message_count)} {'is' if outcome.message_count == 1 else 'are'} left"
@@ -59,16 +51,16 @@ def _too_few(turns: int) -> str:
 
 def redo_turns(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Show what was taken back."""
-    outcome = redo(tx, context.session_id, actor=context.actor)
-    if isinstance(outcome, NothingToRedo):
+    outcome = branch_session.redo(tx, context.session_id, actor=context.actor)
+    if isinstance(outcome, branch_session.NothingToRedo):
         return decline(context, "Nothing was taken back here.")
     return say(context, f"Back again: {messages(outcome.message_count)}.")
 
 
 def retry_turn(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Queue a turn that answers the last message again; its answer is the reply."""
-    rerun = Rerun(ids=context.ids, source=context.source)
-    outcome = retry(tx, context.session_id, actor=context.actor, rerun=rerun)
-    if isinstance(outcome, NothingToRetry):
+    rerun = branch_session.Rerun(ids=context.ids, source=context.source)
+    outcome = branch_session.retry(tx, context.session_id, actor=context.actor, rerun=rerun)
+    if isinstance(outcome, branch_session.NothingToRetry):
         return decline(context, "There is nothing to answer again.")
     return CommandOutcome(session_id=context.session_id, queued=outcome.inbox_id)

@@ -10,7 +10,8 @@ from keryx.core.context.tables import covers
 from keryx.core.conversations.rules.archive import Archive
 from keryx.core.conversations.rules.branch import path
 from keryx.core.conversations.rules.session import SessionId, parse_session_id
-from keryx.core.conversations.tables import branch_paths, branches, feed, imported, projects, sessions, tags
+from keryx.core.conversations.tables import branch_paths, branches, feed, imported, sessions, tags
+from keryx.core.conversations.transactions.manage_project import ensure_project
 from keryx.core.people.rules.access import AudienceKey
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
@@ -24,12 +25,13 @@ def import_session(tx: Tx, ids: Ids, archive: Archive, *, owner: Person) -> Sess
     """Store a session and return its id: the original id if that is free, else a new one."""
     session_id = _free_id(tx, ids, archive.session.id)
     known = archive.known_branches(session_id)
+    project = archive.session.project
     imported.add_session(
         tx,
         replace(archive.session, id=session_id),
         owner_id=owner.id,
         audience_id=people.ensure_member(tx, AudienceKey(f"person:{owner.id}"), person_id=owner.id),
-        project_id=_project(tx, archive.session.project, owner),
+        project_id=None if project is None else ensure_project(tx, project, person_id=owner.id),
         last_branch_no=max(branch.no for branch in known),
     )
     for branch in archive.branches:
@@ -59,10 +61,3 @@ def _free_id(tx: Tx, ids: Ids, wanted: str) -> SessionId:
     except InvalidValue:
         return SessionId(ids.session_id(tx.now))
     return session_id if sessions.find_session(tx, session_id) is None else SessionId(ids.session_id(tx.now))
-
-
-def _project(tx: Tx, name: str | None, owner: Person) -> int | None:
-    if name is None:
-        return None
-    project = projects.find_by_name(tx, owner_id=owner.id, name=name)
-    return projects.add_project(tx, owner_id=owner.id, name=name) if project is None else project.id

@@ -4,8 +4,9 @@ from keryx.config import Settings
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.rules.title import clean_title
-from keryx.core.conversations.tables import feed, projects, session_keys, sessions
+from keryx.core.conversations.tables import session_keys, sessions
 from keryx.core.conversations.transactions.enter_session import enter_session
+from keryx.core.conversations.transactions.manage_project import ensure_project
 from keryx.core.conversations.transactions.open_session import InitialSettings, open_session
 from keryx.core.conversations.views.current_session import find_current, resolve_key
 from keryx.core.people.rules.access import audience_of
@@ -41,7 +42,7 @@ def enter_store(tx: Tx, *, person_id: int | None) -> Person:
 def create_session(tx: Tx, ids: Ids, *, source: Source, person: Person, options: SessionOptions) -> SessionId:
     """Open a session that no key points to."""
     _require_own(source, person)
-    project_id = None if options.project is None else _project(tx, options.project, person)
+    project_id = None if options.project is None else ensure_project(tx, options.project, person_id=person.id)
     initial = InitialSettings(
         title=None if options.title is None else clean_title(options.title),
         project_id=project_id,
@@ -73,12 +74,3 @@ def _require_own(source: Source, person: Person) -> None:
     # A person who opens a session reads everything in its chat.
     if source.chat_type != "dm" and person.role != "owner":
         raise NotAllowed(f"Only the owner may open a session in a {source.chat_type} from a program.")
-
-
-def _project(tx: Tx, name: str, person: Person) -> int | None:
-    project = projects.find_by_name(tx, owner_id=person.id, name=name)
-    if project is not None:
-        return project.id
-    project_id = projects.add_project(tx, owner_id=person.id, name=name)
-    feed.add_personal_event(tx, person.id, "project", project_id)
-    return project_id

@@ -4,6 +4,7 @@ from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import is_chat_key
 from keryx.core.conversations.rules.title import match_titles
 from keryx.core.conversations.tables import sessions
+from keryx.core.conversations.transactions import switch_session
 from keryx.core.conversations.transactions.command_context import (
     CommandContext,
     CommandOutcome,
@@ -14,16 +15,6 @@ from keryx.core.conversations.transactions.command_context import (
     shortly,
 )
 from keryx.core.conversations.transactions.fork_session import fork_session
-from keryx.core.conversations.transactions.switch_session import (
-    Switched,
-    SwitchRefusal,
-    SwitchRefused,
-    attach,
-    detach,
-    list_audiences,
-    resume,
-    start_new,
-)
 from keryx.core.conversations.views.find_session import NAMED_MAX, NUMBERED_MAX
 from keryx.core.conversations.views.session_list import Session, list_recent
 from keryx.core.deliveries.rules.route import Address
@@ -33,7 +24,7 @@ from keryx.store.database import Tx
 OF_CHAT_MAX = 50
 """The last conversation of the chat is searched among this many."""
 
-_REFUSALS: dict[SwitchRefusal, str] = {
+_REFUSALS: dict[switch_session.SwitchRefusal, str] = {
     "audience": "That conversation has other readers than this chat, so it cannot be shown here.",
     "here": "This chat is part of that conversation already.",
     "closed": "That conversation is not open anywhere. /resume goes on with it here.",
@@ -43,7 +34,7 @@ _REFUSALS: dict[SwitchRefusal, str] = {
 
 def new(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Start a fresh conversation here."""
-    switched = start_new(tx, context.ids, context.surface)
+    switched = switch_session.start_new(tx, context.ids, context.surface)
     return say(
         context,
         "Fresh conversation. /resume brings the last one back.",
@@ -76,7 +67,9 @@ def resume_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
     if isinstance(found, str):
         return decline(context, found)
     return _switched(
-        context, resume(tx, context.surface, found.id), f"Going on with {shortly(found.name)!r}."
+        context,
+        switch_session.resume(tx, context.surface, found.id),
+        f"Going on with {shortly(found.name)!r}.",
     )
 
 
@@ -88,12 +81,12 @@ def attach_conversation(tx: Tx, context: CommandContext, arguments: str) -> Comm
     if isinstance(found, str):
         return decline(context, found)
     joined = f"This chat is now part of {shortly(found.name)!r}. /detach ends that."
-    return _switched(context, attach(tx, context.surface, found.id), joined)
+    return _switched(context, switch_session.attach(tx, context.surface, found.id), joined)
 
 
 def detach_conversation(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Leave the conversation that ``/attach`` joined."""
-    left = detach(tx, context.ids, context.surface)
+    left = switch_session.detach(tx, context.ids, context.surface)
     return _switched(context, left, "This chat has left the conversation and has a fresh one.")
 
 
@@ -102,12 +95,14 @@ def fork_conversation(tx: Tx, context: CommandContext, _arguments: str) -> Comma
     if sessions.get_visible(tx, context.session_id, person_id=context.person.id).message_count == 0:
         return decline(context, "Nothing was said here yet, so there is nothing to fork.")
     fork_id = fork_session(tx, context.ids, context.session_id, person=context.person)
-    switched = resume(tx, context.surface, fork_id)
+    switched = switch_session.resume(tx, context.surface, fork_id)
     return _switched(context, switched, "This is a fork now; /resume brings back where it came from.")
 
 
-def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply: str) -> CommandOutcome:
-    if isinstance(outcome, SwitchRefused):
+def _switched(
+    context: CommandContext, outcome: switch_session.Switched | switch_session.SwitchRefused, reply: str
+) -> CommandOutcome:
+    if isinstance(outcome, switch_session.SwitchRefused):
         return decline(context, _REFUSALS[outcome.reason])
     return say(context, reply, session_id=outcome.session_id)
 
@@ -115,7 +110,7 @@ def _switched(context: CommandContext, outcome: Switched | SwitchRefused, reply:
 def _listed(tx: Tx, context: CommandContext, limit: int) -> list[Session]:
     listed = [
         session
-        for audience_id in list_audiences(tx, context.surface)
+        for audience_id in switch_session.list_audiences(tx, context.surface)
         for session in list_recent(tx, audience_id=audience_id, limit=limit)
     ]
     listed.sort(key=lambda each: (each.pinned_at is not None, each.last_active_at, each.id), reverse=True)

@@ -4,12 +4,7 @@ from difflib import get_close_matches
 
 from keryx.core.conversations.rules.session_settings import decode_personality
 from keryx.core.conversations.tables import projects, sessions
-from keryx.core.conversations.transactions.change_session import (
-    rename,
-    set_model,
-    set_personality,
-    set_project,
-)
+from keryx.core.conversations.transactions import change_session
 from keryx.core.conversations.transactions.command_context import (
     CommandContext,
     CommandOutcome,
@@ -36,7 +31,7 @@ def title(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     if not arguments:
         shown = _session(tx, context).title
         return say(context, f"This conversation is called {shown!r}." if shown else "It has no title yet.")
-    rename(tx, context.session_id, arguments, person_id=context.person.id)
+    change_session.rename(tx, context.session_id, arguments, person_id=context.person.id)
     return say(context, f"This conversation is now called {_session(tx, context).title!r}.")
 
 
@@ -59,7 +54,7 @@ def model(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             "such as /model openai:gpt-5.",
         )
     name = None if arguments.lower() == NONE else check_model_name(arguments)
-    set_model(tx, context.session_id, name, person_id=context.person.id)
+    change_session.set_model(tx, context.session_id, name, person_id=context.person.id)
     if name is None:
         return say(context, f"From the next turn on, {otherwise} answers here.")
     return say(context, f"From the next turn on, {name} answers here. /model none goes back to {otherwise}.")
@@ -71,7 +66,7 @@ def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutco
     if not arguments:
         return say(context, _speaking(_session(tx, context).personality, sorted(known)))
     if arguments.lower() == NONE:
-        set_personality(tx, context.session_id, None, person_id=context.person.id)
+        change_session.set_personality(tx, context.session_id, None, person_id=context.person.id)
         return say(context, "From the next turn on, the agent has no personality here.")
     by_folded = {name.casefold(): name for name in known}
     name = by_folded.get(arguments.casefold())
@@ -79,7 +74,7 @@ def personality(tx: Tx, context: CommandContext, arguments: str) -> CommandOutco
         near = get_close_matches(arguments.casefold(), by_folded, n=3)
         hint = f" Did you mean {' or '.join(by_folded[each] for each in near)}?" if near else ""
         return decline(context, f"There is no personality {arguments[:40]!r}.{hint} {_choice(sorted(known))}")
-    set_personality(tx, context.session_id, known[name], person_id=context.person.id)
+    change_session.set_personality(tx, context.session_id, known[name], person_id=context.person.id)
     return say(context, f"From the next turn on, the agent speaks as {name} here.")
 
 
@@ -107,10 +102,12 @@ def project(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             )
         return say(context, f"This conversation is in the project {mine[project_id]!r}.")
     if arguments.lower() == NONE:
-        set_project(tx, context.session_id, None, person_id=owner_id)
+        change_session.set_project(tx, context.session_id, None, person_id=owner_id)
         return say(context, "This conversation is in no project now.")
     name = " ".join(arguments.split())
-    set_project(tx, context.session_id, _project_id(tx, name, owner_id=owner_id), person_id=owner_id)
+    change_session.set_project(
+        tx, context.session_id, _project_id(tx, name, owner_id=owner_id), person_id=owner_id
+    )
     return say(context, f"This conversation is now in the project {name!r}.")
 
 

@@ -26,20 +26,13 @@ from keryx.core.people.rules.access import EVERY, Grant, GrantKind, parse_pairin
 from keryx.core.people.rules.person import PersonId
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.people.tables import access
+from keryx.core.people.transactions import manage_access
 from keryx.core.people.transactions.link_accounts import (
     Linked,
     LinkRefusal,
     LinkRefused,
     enter_link,
     offer_link,
-)
-from keryx.core.people.transactions.manage_access import (
-    block_person,
-    change_role,
-    remove_grant,
-    require_owner,
-    set_grant,
-    unblock_person,
 )
 from keryx.core.people.transactions.pair_stranger import (
     NoSuchRequest,
@@ -93,7 +86,7 @@ def link(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
 
 def pair(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
     """Answer the requests of strangers, and change roles and grants."""
-    require_owner(tx, context.person.id)
+    manage_access.require_owner(tx, context.person.id)
     word, _, rest = arguments.partition(" ")
     word, rest = word.lower(), rest.strip()
     if word == "approve" and rest:
@@ -172,17 +165,17 @@ def _role(tx: Tx, context: CommandContext, rest: str) -> str:
     if not name or role.lower() not in ROLES:
         return "Give a person and a role: /pair role <name or number> <member or guest>."
     person_id = _find_person(tx, name)
-    person = change_role(tx, person_id, check_role(role.lower()), by=context.person.id)
+    person = manage_access.change_role(tx, person_id, check_role(role.lower()), by=context.person.id)
     return f"{shortly(person.name)} is a {person.role} now."
 
 
 def _block(tx: Tx, context: CommandContext, rest: str) -> str:
-    person = block_person(tx, _find_person(tx, rest), by=context.person.id)
+    person = manage_access.block_person(tx, _find_person(tx, rest), by=context.person.id)
     return f"{shortly(person.name)} is blocked. /pair unblock {person.id} ends that."
 
 
 def _unblock(tx: Tx, context: CommandContext, rest: str) -> str:
-    person = unblock_person(tx, _find_person(tx, rest), by=context.person.id)
+    person = manage_access.unblock_person(tx, _find_person(tx, rest), by=context.person.id)
     return f"{shortly(person.name)} is no longer blocked."
 
 
@@ -209,14 +202,14 @@ def _grants(tx: Tx, _context: CommandContext, _rest: str) -> str:
 
 def _grant(tx: Tx, context: CommandContext, rest: str, *, allow: bool) -> str:
     grant = _parse_grant(rest, allow=allow, commands=context.commands, known=context.settings.platforms)
-    set_grant(tx, grant, by=context.person.id)
+    manage_access.set_grant(tx, grant, by=context.person.id)
     return f"{'Allowed' if allow else 'Forbidden'}: {_grant_words(grant)}."
 
 
 def _forget(tx: Tx, context: CommandContext, rest: str) -> str:
     # Accept a platform that is no longer configured.
     grant = _parse_grant(rest, allow=True, commands=context.commands, known=None)
-    if not remove_grant(tx, grant, by=context.person.id):
+    if not manage_access.remove_grant(tx, grant, by=context.person.id):
         return f"There is no grant for {_grant_words(grant)}. /pair grants lists the grants."
     return f"Deleted the grant for {_grant_words(grant)}."
 
