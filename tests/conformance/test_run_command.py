@@ -150,6 +150,7 @@ async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clo
         await chat.reply("/resume 9")
         == "There is no number 9. /sessions lists the conversations with their numbers."
     )
+    assert (await chat.reply(f"/resume {'9' * 5_000}")).startswith("There is no conversation called '999")
     assert (await chat.run(f"/resume {first}")).session_id == first
     assert (await chat.run("/resume rome TRIP")).session_id == other
     assert (await chat.run("/resume figs")).session_id == first

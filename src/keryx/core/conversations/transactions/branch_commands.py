@@ -1,6 +1,5 @@
 """The commands ``/undo``, ``/redo`` and ``/retry``."""
 
-import re
 from typing import Final
 
 from keryx.core.conversations.transactions import branch_session
@@ -9,6 +8,7 @@ from keryx.core.conversations.transactions.command_context import (
     CommandOutcome,
     decline,
     messages,
+    number_of,
     say,
 )
 from keryx.errors import InvalidValue
@@ -19,13 +19,12 @@ UNDO_MAX: Final = 100
 
 def parse_turns(arguments: str) -> int:
     """Return the number of turns for ``/undo``. Raise ``InvalidValue`` unless it is from 1 to 100."""
-    if not arguments:
-        return 1
-    if not re.fullmatch(r"[0-9]{1,3}", arguments) or not 1 <= int(arguments) <= UNDO_MAX:
+    turns = number_of(arguments) if arguments else 1
+    if turns is None or not 1 <= turns <= UNDO_MAX:
         raise InvalidValue(
             f"/undo {arguments[:40]}: give a number of turns from 1 to {UNDO_MAX}, like /undo 2"
         )
-    return int(arguments)
+    return turns
 
 
 def undo_turns(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:

@@ -11,6 +11,7 @@ from keryx.core.conversations.transactions.command_context import (
     ago,
     decline,
     messages,
+    number_of,
     say,
     shortly,
 )
@@ -122,8 +123,8 @@ def _choose(tx: Tx, context: CommandContext, wanted: str) -> Session | str:
     listed = _listed(tx, context, NAMED_MAX)
     if not wanted:
         return _last_here(tx, context, listed) or "There is no other conversation to go on with."
-    if wanted.isascii() and wanted.isdigit():
-        number = int(wanted)
+    number = number_of(wanted)
+    if number is not None:
         if 1 <= number <= min(len(listed), NUMBERED_MAX):
             return listed[number - 1]
         return f"There is no number {shortly(wanted)}. /sessions lists the conversations with their numbers."
