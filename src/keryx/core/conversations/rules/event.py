@@ -1,9 +1,10 @@
-"""Facts in the feed. A fact holds ids and never the words of a message.
+"""Events in the feed. An event holds ids and never the words of a message.
 
 ``number`` is gapless within a session (or within a person's own stream), so a client applies only the next number,
-fetches a gap and drops a repeat. ``Position`` is an opaque cursor over all facts; positions rise with gaps.
+fetches a gap and drops a repeat. ``Position`` is an opaque cursor over all events; positions rise with gaps.
 """
 
+import re
 from typing import Final, Literal, Self
 
 from keryx.clock import Micros
@@ -37,6 +38,11 @@ EventKind = Literal[
 ]
 
 
+_POSITION: Final = re.compile(r"([0-9]{1,19})\.([0-9]{1,19})")
+_NUMBER_MAX: Final = 2**63 - 1
+"""The greatest number that a database stores."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
     """A place in the feed: PostgreSQL orders by transaction first, SQLite by row only."""
@@ -51,12 +57,13 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the position that ``str`` wrote, or raise ``InvalidValue``."""
-        xid, dot, row = text.partition(".")
-        if not (dot and xid.isascii() and xid.isdigit() and row.isascii() and row.isdigit()):
+        found = _POSITION.fullmatch(text)
+        numbers = [int(number) for number in found.groups()] if found else []
+        if not numbers or max(numbers) > _NUMBER_MAX:
             raise InvalidValue(
                 f"feed position {text[:40]!r}: use one that a feed answer gave, or start without one"
             )
-        return cls(int(xid), int(row))
+        return cls(*numbers)
 
 
 START: Final = Position()
@@ -64,7 +71,7 @@ START: Final = Position()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One fact; ``subject`` is the id or number of the object that changed, as ``kind`` says."""
+    """One event; ``subject`` is the id or number of the object that changed, as ``kind`` says."""
 
     position: Position
     session_id: str | None
