@@ -3,7 +3,7 @@
 A setting that is None comes from the configuration when a turn runs.
 """
 
-from dataclasses import asdict, field
+from dataclasses import asdict, field, fields
 from json import dumps, loads
 from typing import Final, Literal, get_args
 
@@ -61,9 +61,7 @@ def encode_model_settings(settings: ModelSettings) -> str:
 
 def decode_model_settings(text: str) -> ModelSettings:
     """Return the settings that ``encode_model_settings`` wrote, or raise InvalidValue."""
-    value = _object(
-        text, "model settings", known={"model", "temperature", "tokens_max", "reasoning_effort", "extra"}
-    )
+    value = _object(text, "model settings", ModelSettings)
     return ModelSettings(**value)  # type: ignore[arg-type]  # The constructor checks the types.
 
 
@@ -74,26 +72,25 @@ def encode_personality(personality: Personality) -> str:
 
 def decode_personality(text: str) -> Personality:
     """Return the personality that ``encode_personality`` wrote, or raise InvalidValue."""
-    value = {"name": "", "text": ""} | _object(text, "personality", known={"name", "text"})
+    value = {"name": "", "text": ""} | _object(text, "personality", Personality)
     return Personality(**value)  # type: ignore[arg-type]  # The constructor checks the types.
 
 
-def _text(fields: dict[str, JsonValue]) -> str:
-    known = {name: value for name, value in fields.items() if value is not None}
+def _text(values: dict[str, JsonValue]) -> str:
+    known = {name: value for name, value in values.items() if value is not None}
     return dumps(known, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _object(text: str, what: str, *, known: set[str]) -> dict[str, JsonValue]:
+def _object(text: str, what: str, kind: type[ModelSettings | Personality]) -> dict[str, JsonValue]:
     try:
         value = loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise InvalidValue(f"the stored {what} cannot be read: {text[:80]!r}; set it again")
-    if value.keys() - known:
-        raise InvalidValue(
-            f"the stored {what} has unknown fields {sorted(value.keys() - known)}; set it again"
-        )
+    unknown = value.keys() - {each.name for each in fields(kind)}
+    if unknown:
+        raise InvalidValue(f"the stored {what} has unknown fields {sorted(unknown)}; set it again")
     return value
 
 

@@ -3,7 +3,6 @@
 The cost does not depend on the length of the session.
 """
 
-from keryx.clock import Micros
 from keryx.core.conversations.rules.message import NewMessage, preview_of, tool_call_count, usage_of
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.title import title_from
@@ -26,8 +25,7 @@ class Appended:
 
 def append_message(tx: Tx, session_id: SessionId, message: NewMessage, *, person_id: int) -> Appended:
     """Append on behalf of a person. Raise ``SessionBusy`` while a turn runs in the session."""
-    counts = _counts(message, active_at=_activity(tx, message))
-    place = sessions.take_place(tx, session_id, counts, person_id=person_id)
+    place = sessions.take_place(tx, session_id, _counts(tx, message), person_id=person_id)
     if place is None:
         sessions.get_visible(tx, session_id, person_id=person_id)
         raise SessionBusy(
@@ -38,7 +36,7 @@ def append_message(tx: Tx, session_id: SessionId, message: NewMessage, *, person
 
 def append_held(tx: Tx, held: TurnLease, message: NewMessage, *, is_activity: bool = True) -> Appended:
     """Append on behalf of a turn. Raise ``LeaseLost`` if its lease is not valid."""
-    counts = _counts(message, active_at=_activity(tx, message) if is_activity else 0)
+    counts = _counts(tx, message, is_activity=is_activity)
     place = sessions.take_place(tx, held.session_id, counts, lease=held.lease)
     if place is None:
         raise leases.lost(held.lease)
@@ -55,19 +53,14 @@ def _store(
     return Appended(seq=place.seq, message_id=message_id)
 
 
-def _activity(tx: Tx, message: NewMessage) -> Micros:
-    """Return the time of activity: 0 for messages of tools and the system, which are no activity."""
-    if message.role not in ("user", "assistant"):
-        return 0
-    return tx.now if message.created_at is None else message.created_at
-
-
-def _counts(message: NewMessage, *, active_at: Micros) -> dict[str, object]:
+def _counts(tx: Tx, message: NewMessage, *, is_activity: bool = True) -> dict[str, object]:
+    """Return the changes of the session's row. Messages of tools and the system are no activity."""
     speaks = message.role in ("user", "assistant")
+    created_at = tx.now if message.created_at is None else message.created_at
     return {
         **usage_of(message),
         "tool_call_count": tool_call_count(message.parts),
-        "active_at": active_at,
+        "active_at": created_at if speaks and is_activity else 0,
         "preview": (clean_text(preview_of(message.parts)) or None) if speaks else None,
         "title": clean_text(title_from(message.parts)) if message.role == "user" else None,
     }
