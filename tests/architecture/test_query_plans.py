@@ -13,7 +13,7 @@ POLLED = (
     "outbox.list_stuck",
     "expiring_sessions.list_unflushed",
     "expiring_sessions.list_unflushed_again",
-    "ready_sessions.list",
+    "pending_work.list_ready",
     "turns.list_orphans",
     "turns.list_speaking",
     "turns.list_stopping",

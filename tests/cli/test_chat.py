@@ -10,7 +10,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.core.turns.tables import inbox
 from keryx.core.turns.transactions.accept_message import Accepted, accept_message
-from keryx.core.turns.views.terminal_turns import find_title
+from keryx.core.turns.views.terminal_session import find_title
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.ids import Ids
 from keryx.store.database import Database, ReadTx

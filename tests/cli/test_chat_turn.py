@@ -13,7 +13,8 @@ from rich.console import Console
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
 from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart
-from keryx.core.turns.views.terminal import ShownCall, TerminalView, ViewCursor
+from keryx.core.turns.views.terminal import TerminalView, ViewCursor
+from keryx.core.turns.views.terminal_rows import ShownCall
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import ToolFailed

@@ -16,7 +16,7 @@ from keryx.config import Settings
 from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.core.conversations.rules.source import LOCAL_CLI
 from keryx.core.turns.views.terminal import ViewCursor, show_terminal
-from keryx.core.turns.views.terminal_chat import LocalChat
+from keryx.core.turns.views.terminal_session import LocalChat
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.store.database import Database
 from keryx.store.opening import open_database

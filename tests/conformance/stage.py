@@ -22,8 +22,8 @@ from keryx.core.turns.rules.lease import LEASE_TIME
 from keryx.core.turns.tables import inbox, turns
 from keryx.core.turns.transactions.accept_message import Accepted, Duplicate, accept_message
 from keryx.core.turns.transactions.begin_turn import BegunTurn, begin_turn
-from keryx.core.turns.transactions.finish_turn import FinishedTurn, Reply, finish_turn
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
+from keryx.core.turns.views.pending_work import list_ready
 from keryx.core.upkeep.transactions.recover import Recovered, recover
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.core.values.role import Role
@@ -109,11 +109,11 @@ class Stage:
         """Begin the next turn, if there is one."""
         return await self.do(lambda tx: begin_turn(tx, holder=holder))
 
-    async def finish(self, begun: BegunTurn, text: str | None = "yes", **reply: object) -> FinishedTurn:
+    async def finish(self, begun: BegunTurn, text: str | None = "yes", **reply: object) -> None:
         """Finish a turn with a text."""
         message = None if text is None else text_message("assistant", text)
         made = Reply(message=message, **reply)  # type: ignore[arg-type]
-        return await self.do(lambda tx: finish_turn(tx, begun.held, reply=made, ids=self.ids))
+        await self.do(lambda tx: finish_turn(tx, begun.held, reply=made, ids=self.ids))
 
     async def exchange(self, text: str, answer: str = "yes", *, source: Source | None = None) -> SessionId:
         """Let something be said and answered; return the session."""

@@ -1,6 +1,6 @@
 """Random histories: people, gateways, crashes and clocks in any order; after every step the invariants hold.
 
-A history is made by its seed alone, so a failing seed is a bug that can be looked at again.
+A history follows from its seed alone, so a failing seed reproduces a bug.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 
 class History:
-    """What happens, drawn from a seed."""
+    """A history that is drawn from a seed."""
 
     def __init__(self, stage: Stage, seed: int) -> None:
         self.stage = stage
@@ -91,13 +91,13 @@ class History:
         }
 
     async def run(self, steps: int) -> None:
-        """Let so many things happen."""
+        """Play this number of steps."""
         for _ in range(steps):
             [step] = self.draw.choices(list(self.steps), weights=list(self.steps.values()))
             try:
                 await step()
             except LeaseLost:
-                # A late holder: it drops what it has.
+                # A late holder drops its work.
                 await self.stage.check()
 
     async def hear(self) -> None:
@@ -238,7 +238,7 @@ class History:
             )
 
     async def drain(self) -> None:
-        """Let time pass and every turn end: then everything that was accepted has its fate, and once."""
+        """Let time pass and every turn end. Then every accepted item has one fate."""
         for _ in range(20):
             self.stage.clock.advance(DAY)
             await self.stage.recover()
@@ -252,7 +252,7 @@ class History:
             assert len(texts) == len(set(texts)), texts
 
     def _turn(self) -> BegunTurn | None:
-        """A turn that somebody thinks they hold; the newest most often."""
+        """Return a turn whose lease may be lost; most often the newest."""
         if not self.held:
             return None
         return self.held[-1] if self.draw.random() < 0.8 else self.draw.choice(self.held)
@@ -289,7 +289,7 @@ async def stage_for(database: Database, clock: FakeClock) -> Stage:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_nothing_breaks_in_a_random_history(seed: int, tmp_path: Path, clock: FakeClock) -> None:
+async def test_the_invariants_hold_in_a_random_history(seed: int, tmp_path: Path, clock: FakeClock) -> None:
     database = open_database(tmp_path / "keryx.db", clock=clock)
     history = History(await stage_for(database, clock), seed)
     await history.run(200)
@@ -297,7 +297,7 @@ async def test_nothing_breaks_in_a_random_history(seed: int, tmp_path: Path, clo
     await database.close()
 
 
-async def test_nothing_breaks_in_a_random_history_on_either_database(
+async def test_the_invariants_hold_in_a_random_history_on_either_database(
     database: Database, clock: FakeClock
 ) -> None:
     history = History(await stage_for(database, clock), 100)
@@ -305,9 +305,7 @@ async def test_nothing_breaks_in_a_random_history_on_either_database(
     await history.drain()
 
 
-async def test_nothing_breaks_when_several_histories_happen_at_once(
-    database: Database, clock: FakeClock
-) -> None:
+async def test_the_invariants_hold_in_concurrent_histories(database: Database, clock: FakeClock) -> None:
     stage = await stage_for(database, clock)
     histories = [History(stage, seed) for seed in range(200, 204)]
     await asyncio.gather(*(history.run(30) for history in histories))

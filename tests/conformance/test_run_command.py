@@ -1,4 +1,4 @@
-"""Every command does what its line of help says, and speaks only of what the chat may hear."""
+"""Every command does what its help says, and shows only what the chat may see."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ FAMILY_KEY = SessionKey("agent:main:telegram:group:-1")
 
 
 class Chat:
-    """A place at which somebody gives commands."""
+    """A chat in which a person gives commands."""
 
     def __init__(self, talk: Talk, person: Person, key: SessionKey, source: Source) -> None:
         self.talk = talk
@@ -85,7 +85,7 @@ async def talk(database: Database, ids: Ids) -> Talk:
 
 @pytest.fixture
 async def chat(talk: Talk) -> Chat:
-    """The owner's terminal, with one exchange behind it."""
+    """The owner's terminal, after one exchange."""
     await talk.session("Figs for dinner", "With ham", key=CLI_KEY)
     return Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
 
@@ -106,24 +106,24 @@ async def shown(chat: Chat) -> SessionId:
     return SessionId(record.session_id)
 
 
-async def test_every_command_of_the_table_answers_something(chat: Chat) -> None:
+async def test_every_command_of_the_table_replies(chat: Chat) -> None:
     for command in COMMANDS.commands:
         outcome = await chat.run(f"/{command.name}")
         begins_turn = command.name in ("retry", "compress")
         assert outcome.reply or outcome.needs_answer or begins_turn, command.name
 
 
-async def test_what_a_command_does_not_take_is_said_and_nothing_is_done(chat: Chat) -> None:
+async def test_a_command_refuses_arguments_that_it_does_not_take(chat: Chat) -> None:
     first = await shown(chat)
     outcome = await chat.run("/new about the roof")
     told = "/new takes no arguments. Send it alone, and the rest as a separate message."
     assert (outcome.reply, outcome.is_declined) == (told, True)
     assert await shown(chat) == first
-    # Who wants something to end is not told how that is written.
+    # /stop ignores its arguments.
     assert await chat.reply("/stop please") == "Nothing is running here."
 
 
-async def test_new_and_resume_go_to_and_fro(chat: Chat) -> None:
+async def test_new_and_resume_switch_between_sessions(chat: Chat) -> None:
     first = await shown(chat)
     assert await chat.reply("/new") == "Fresh conversation. /resume brings the last one back."
     assert await shown(chat) != first
@@ -166,13 +166,13 @@ async def test_sessions_are_listed_with_the_numbers_resume_takes(chat: Chat, clo
     assert other in answer
 
 
-async def test_an_empty_list_is_said(talk: Talk) -> None:
+async def test_an_empty_list_gets_a_reply(talk: Talk) -> None:
     await talk.session(key=CLI_KEY)
     chat = Chat(talk, talk.owner, CLI_KEY, LOCAL_CLI)
     assert await chat.reply("/sessions") == "There are no conversations yet. Write something to start one."
 
 
-async def test_a_group_hears_nothing_of_private_conversations(chat: Chat, family: Chat) -> None:
+async def test_a_group_sees_nothing_of_private_conversations(chat: Chat, family: Chat) -> None:
     answer = await family.reply("/sessions")
     assert "Figs" not in answer
     assert "Hello all" in answer
@@ -190,7 +190,7 @@ async def test_attach_and_detach(chat: Chat) -> None:
     assert await chat.reply("/attach on the") == "This chat is now part of 'On the phone'. /detach ends that."
     assert await shown(chat) == phone_id
     assert await chat.reply("/attach on the") == "This chat is part of that conversation already."
-    assert "Held in 2 places." in await chat.reply("/status")
+    assert "Shown in 2 chats." in await chat.reply("/status")
     assert (
         await chat.reply("/attach figs")
         == "That conversation is not open anywhere. /resume goes on with it here."
@@ -199,7 +199,7 @@ async def test_attach_and_detach(chat: Chat) -> None:
     assert await shown(chat) != phone_id
 
 
-async def test_fork_goes_on_in_a_new_conversation(chat: Chat) -> None:
+async def test_fork_continues_in_a_new_conversation(chat: Chat) -> None:
     first = await shown(chat)
     outcome = await chat.run("/fork")
     assert outcome.reply == "This is a fork now; /resume brings back where it came from."
@@ -231,7 +231,7 @@ async def test_undo_and_redo(chat: Chat) -> None:
     assert await chat.reply("/retry") == "There is nothing to answer again."
 
 
-async def test_retry_says_nothing_but_has_the_message_answered(chat: Chat) -> None:
+async def test_retry_has_the_message_answered_again_without_a_reply(chat: Chat) -> None:
     session_id = await shown(chat)
     outcome = await chat.run("/retry")
     assert (outcome.reply, outcome.needs_answer) == (None, None)
@@ -239,7 +239,7 @@ async def test_retry_says_nothing_but_has_the_message_answered(chat: Chat) -> No
     assert await chat.talk.texts(session_id) == ["Figs for dinner", "With cheese"]
 
 
-async def test_what_needs_more_than_the_store_is_left_to_the_surface(chat: Chat) -> None:
+async def test_commands_that_need_more_than_the_store_wait_for_the_surface(chat: Chat) -> None:
     for text, wanted in {
         "/search figs": NeedsAnswer(kind="search", argument="figs"),
         "/platforms": NeedsAnswer(kind="platforms", argument=""),
@@ -249,14 +249,14 @@ async def test_what_needs_more_than_the_store_is_left_to_the_surface(chat: Chat)
     assert await chat.reply("/search") == "Say what to look for: /search <words>."
 
 
-async def test_stop_ends_what_runs(chat: Chat) -> None:
+async def test_stop_stops_the_running_turn(chat: Chat) -> None:
     session_id = await shown(chat)
     assert await chat.reply("/stop") == "Nothing is running here."
     await chat.talk.ask(session_id, "go", ref="1")
     begun = await chat.talk.turn(session_id)
     assert "A turn is running" in await chat.reply("/undo")
     assert "The agent is working." in await chat.reply("/status")
-    assert "1 not answered yet." in await chat.reply("/status")
+    assert "1 waiting for an answer." in await chat.reply("/status")
     assert await chat.reply("/stop") == "Stopping."
     turn = await chat.talk.database.read(lambda tx: turns.get_turn(tx, begun.turn_id))
     assert turn.stop_requested_at is not None
@@ -339,7 +339,7 @@ async def test_project(chat: Chat) -> None:
     assert "100 characters" in await chat.reply("/project " + "x" * 101)
 
 
-async def test_memory_is_shown_to_who_heard_it(chat: Chat, family: Chat) -> None:
+async def test_memory_is_shown_to_its_audience(chat: Chat, family: Chat) -> None:
     session_id = await shown(chat)
     assert await chat.reply("/memory") == "Nothing is remembered yet. Ask the agent to remember something."
 
@@ -377,7 +377,7 @@ async def test_status(chat: Chat, clock: FakeClock) -> None:
     assert (await chat.reply("/status")).startswith("Untitled (")
 
 
-async def test_why_tells_the_fate_of_the_last_message_and_its_answer(chat: Chat) -> None:
+async def test_why_shows_the_fate_of_the_last_message_and_its_answer(chat: Chat) -> None:
     session_id = await shown(chat)
     assert await chat.reply("/why") == "No message has come in yet.\nNo answer has gone out yet."
     await chat.talk.ask(session_id, "go", ref="1", source=PHONE)
@@ -402,14 +402,14 @@ def _fail_delivery(tx: Tx) -> None:
         assert outbox.record(tx, outbox.get_delivery(tx, delivery.id), after)
 
 
-async def test_why_tells_of_the_reset_a_conversation_began_with(chat: Chat) -> None:
+async def test_why_shows_the_reset_by_which_a_conversation_began(chat: Chat) -> None:
     old = await shown(chat)
     await chat.run("/new")
     new = await shown(chat)
     await chat.talk.database.write(
         lambda tx: branches.add_link(tx, kind="reset", to_session_id=new, from_session_id=old)
     )
-    assert f"began by a reset less than a minute ago; /resume {old} brings" in await chat.reply("/why")
+    assert f"began by a reset less than a minute ago; /resume {old} returns" in await chat.reply("/why")
 
 
 async def test_processes(chat: Chat) -> None:
@@ -446,22 +446,23 @@ async def test_processes(chat: Chat) -> None:
 
 async def test_schedules_are_made_listed_and_ended(chat: Chat, family: Chat) -> None:
     assert (await chat.reply("/schedule")).startswith("Nothing is scheduled.")
-    assert (await chat.reply("/schedule when")).startswith("/schedule knows list, add and remove.")
+    assert (await chat.reply("/schedule when")).startswith("/schedule takes list, add or remove.")
     assert (await chat.reply("/schedule add every 2h")).startswith(
-        "Say when and what, with | between them. Write"
+        "Give the time and the task, with | between them. Write"
     )
     made = await chat.reply("/schedule add every 2h | look at the mail")
     number = made.removeprefix("Scheduled as number ").split(";")[0]
     assert made.endswith("UTC.")
     assert await chat.reply("/schedule add every 2h | look at the mail") == (
-        "There is a schedule 'look at the mail' already; say the task in other words."
+        "There is a schedule 'look at the mail' already; word the task differently."
     )
     assert "wrong number of fields" in await chat.reply("/schedule add never | x")
     assert (await chat.reply("/schedule list")).splitlines()[
         0
     ] == f"{number}. look at the mail: every 2h, next in 2 h"
     assert (
-        await chat.reply("/schedule remove") == "Say which: /schedule remove <number>. /schedule lists them."
+        await chat.reply("/schedule remove")
+        == "Give the number: /schedule remove <number>. /schedule lists the numbers."
     )
     in_group = Chat(chat.talk, chat.talk.owner, FAMILY_KEY, FAMILY)
     assert (await in_group.reply("/schedule")).startswith("Nothing is scheduled.")
@@ -547,7 +548,7 @@ async def test_link_proves_that_two_accounts_are_one_person(chat: Chat, family: 
     assert await ben.reply(f"/link {code}") == "This account and CLI terminal both belong to owner now."
 
 
-async def test_after_a_link_each_account_goes_on_with_what_the_other_began(chat: Chat, talk: Talk) -> None:
+async def test_after_a_link_each_account_continues_the_others_conversation(chat: Chat, talk: Talk) -> None:
     ben = await talk.stranger()
     key, source = SessionKey("agent:main:matrix:dm:9"), replace(PHONE, platform="matrix", chat_id="9")
     begun = await talk.session_of(ben, "Olives for lunch", key=key, source=source)
@@ -565,7 +566,7 @@ async def test_after_a_link_each_account_goes_on_with_what_the_other_began(chat:
     assert await talk.broken() == []
 
 
-async def test_what_a_linked_account_said_alone_stays_out_of_groups(
+async def test_private_messages_of_a_linked_account_stay_out_of_groups(
     chat: Chat, family: Chat, talk: Talk
 ) -> None:
     ben = await talk.stranger()
@@ -579,7 +580,7 @@ async def test_what_a_linked_account_said_alone_stays_out_of_groups(
     assert (await chat.reply(f"/attach {together}")).startswith("There is no conversation called")
 
 
-async def test_link_goes_from_who_may_do_more_and_never_to_the_blocked(chat: Chat) -> None:
+async def test_link_works_only_from_the_higher_role_and_never_to_a_blocked_person(chat: Chat) -> None:
     bens = Source(platform="signal", chat_id="b", chat_type="dm", user_id="b")
     key = SessionKey("agent:main:signal:dm:b")
     await chat.talk.session("x", key=key, source=bens)
@@ -603,7 +604,7 @@ async def stranger_asks(talk: Talk, user_id: str, name: str | None = None) -> Is
     return outcome
 
 
-async def test_pair_lets_strangers_in_or_not(chat: Chat, talk: Talk) -> None:
+async def test_pair_accepts_or_refuses_strangers(chat: Chat, talk: Talk) -> None:
     assert (await chat.reply("/pair")).startswith("Nobody asks to be let in. /pair approve <number or code>")
     assert (await chat.reply("/pair approve")).startswith("/pair approve <number or code>")
     first, second, third = [await stranger_asks(talk, user_id) for user_id in "123"]
@@ -623,7 +624,7 @@ async def test_pair_lets_strangers_in_or_not(chat: Chat, talk: Talk) -> None:
     assert [delivery.chat_id for delivery in due] == ["1", "2"]
 
 
-async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Talk) -> None:
+async def test_pair_shows_people_and_changes_their_roles(chat: Chat, talk: Talk) -> None:
     for user_id, name in (("1", "Cleo"), ("2", "Ben Bo"), ("3", "Cleo")):
         await chat.reply(f"/pair approve {(await stranger_asks(talk, user_id, name)).request_no}")
     owner, first, ben, second, _ = (await chat.reply("/pair people")).splitlines()
@@ -650,7 +651,7 @@ async def test_pair_shows_people_and_changes_what_they_may(chat: Chat, talk: Tal
     assert "there is one owner already" in await chat.reply("/pair role ben bo owner")
 
 
-async def test_who_is_linked_to_another_is_shown_as_that_other(chat: Chat, talk: Talk) -> None:
+async def test_a_linked_person_is_shown_as_one_person(chat: Chat, talk: Talk) -> None:
     for user_id, name in (("1", "Cleo"), ("2", "Ben Bo"), ("3", "Cleo")):
         await chat.reply(f"/pair approve {(await stranger_asks(talk, user_id, name)).request_no}")
     _, *listed, _ = (await chat.reply("/pair people")).splitlines()
@@ -667,7 +668,7 @@ async def test_who_is_linked_to_another_is_shown_as_that_other(chat: Chat, talk:
     assert (await chat.reply("/pair block cleo")).startswith("Cleo is blocked.")
 
 
-async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Chat) -> None:
+async def test_pair_allows_and_forbids_commands_and_toolsets_for_roles(chat: Chat, family: Chat) -> None:
     chat.settings = Settings(platforms=frozenset({"local", "telegram"}))
     assert (await chat.reply("/pair grants")).startswith(
         "There are no grants: each role has its default rights.\n/pair allow"
@@ -706,7 +707,7 @@ async def test_pair_allows_and_forbids_what_roles_may_use(chat: Chat, family: Ch
     )
 
 
-async def test_pair_names_nobody_where_others_read(chat: Chat, family: Chat, talk: Talk) -> None:
+async def test_pair_names_no_person_in_a_group(chat: Chat, family: Chat, talk: Talk) -> None:
     there = Chat(talk, talk.owner, FAMILY_KEY, FAMILY)
     first, second = [await stranger_asks(talk, user_id) for user_id in "12"]
     for text in (

@@ -14,7 +14,7 @@ from keryx.core.conversations.tables import feed
 from keryx.core.conversations.transactions.append_message import append_message
 from keryx.core.people.tables import people
 from keryx.core.turns.transactions.begin_turn import begin_turn
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.views.pending_work import list_ready
 from keryx.store.database import Database
 from keryx.store.opening import open_database
 

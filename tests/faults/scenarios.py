@@ -45,13 +45,13 @@ from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
 from keryx.core.turns.tables import inbox, turns
 from keryx.core.turns.transactions import (
     accept_message,
-    answer_command,
     begin_turn,
     cancel_item,
     delegate_task,
     fail_turn,
     finish_turn,
     flush_session,
+    inbox_items,
     record_step,
     renew_turn,
     title_session,
@@ -143,8 +143,8 @@ def _enter(holder: str) -> Scenario:
 
 
 def _answer_all(tx: Tx, _world: World, ids: Ids) -> object:
-    waiting = inbox.list_commands(tx, limit=9)
-    return [answer_command.answer_command(tx, each.id, reply="nothing", ids=ids) for each in waiting]
+    waiting = inbox.list_commands(tx)
+    return [inbox_items.answer_command(tx, each.id, reply="nothing", ids=ids) for each in waiting]
 
 
 def _preview(tx: Tx, world: World, ids: Ids) -> outbox.Delivery | None:
@@ -165,7 +165,7 @@ def _flush(tx: Tx, world: World, _ids: Ids) -> object:
 
 
 def _ask_title(tx: Tx, world: World, _ids: Ids) -> object:
-    return title_session.ask_title(tx, world.talk) is not None
+    return title_session.request_title(tx, world.talk) is not None
 
 
 def _begin_title(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
@@ -175,10 +175,10 @@ def _begin_title(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
     return begun
 
 
-def _finish_title(tx: Tx, world: World, ids: Ids) -> object:
+def _finish_title(tx: Tx, world: World, ids: Ids) -> None:
     begun = _begin_title(tx, world, ids)
     reply = finish_turn.Reply(message=None, silent=True, unsaid=TITLE)
-    return finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
+    finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
 
 
 def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
@@ -188,9 +188,9 @@ def _begin_flush(tx: Tx, world: World, _ids: Ids) -> begin_turn.BegunTurn:
     return begun
 
 
-def _finish_flush(tx: Tx, world: World, ids: Ids) -> object:
+def _finish_flush(tx: Tx, world: World, ids: Ids) -> None:
     begun = _begin_flush(tx, world, ids)
-    return finish_turn.finish_turn(tx, begun.held, reply=REPLY, ids=ids)
+    finish_turn.finish_turn(tx, begun.held, reply=REPLY, ids=ids)
 
 
 def _calls(name: str, effect: StepEffect) -> Scenario:
@@ -215,12 +215,12 @@ def _delegate(tx: Tx, world: World, ids: Ids) -> object:
     )
 
 
-def _finish_compress(tx: Tx, world: World, ids: Ids) -> object:
+def _finish_compress(tx: Tx, world: World, ids: Ids) -> None:
     begun = begin_turn.begin_turn(tx, holder="h", session_id=world.talk)
     assert begun is not None
     assert begun.purpose == "compress"
     reply = finish_turn.Reply(message=None, notice="done")
-    return finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
+    finish_turn.finish_turn(tx, begun.held, reply=reply, ids=ids)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -266,13 +266,13 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "flush_session.flush_session": _flush,
     "finish_turn.finish_turn: flush": _after(_flush, _finish_flush),
-    "title_session.ask_title": _ask_title,
+    "title_session.request_title": _ask_title,
     "title_session.set_model_title": lambda tx, w, _ids: title_session.set_model_title(tx, w.talk, TITLE),
     "finish_turn.finish_turn: title": _after(_ask_title, _finish_title),
     "accept_message.accept_message: while a title is made": _after(
         _ask_title, _begin_title, _accept("hello")
     ),
-    "answer_command.answer_command": _after(_accept("/search tea"), _answer_all),
+    "inbox_items.answer_command": _after(_accept("/search tea"), _answer_all),
     "append_message.append_message": lambda tx, w, _ids: append_message.append_message(
         tx, w.talk, text_message("user", "by hand"), person_id=w.ana.id
     ),
@@ -624,17 +624,21 @@ PARTS: frozenset[str] = frozenset(
         "enter_session.enter_session",
         "begin_turn.take_seen",
         "change_session.move_to_bin",
-        "close_steps.close_steps",
-        "close_steps.close_unknown_steps",
+        "record_step.close_steps",
+        "record_step.close_unknown_steps",
         "claim_deliveries.settle",
         "fail_turn.find_rollback_point",
         "fail_turn.give_items_back",
         "fail_turn.give_up",
-        "fail_turn.may_be_tried_again",
-        "finish_turn.count_unsaid",
+        "fail_turn.may_retry",
+        "finish_turn.add_usage",
         "finish_turn.end_items",
         "flush_session.give_way",
-        "request_turn.request_turn",
+        "inbox_items.request_turn",
+        "inbox_items.queue_item",
+        "inbox_items.end_item",
+        "finish_turn.end_turn",
+        "record_step.deliver",
         "queue_delivery.queue_delivery",
         "queue_delivery.queue_reply",
         "session_guard.require_turn_lease",

@@ -17,7 +17,7 @@ from keryx.core.deliveries.views.reply_addresses import reply_addresses
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.core.turns.rules.lease import TurnLease
 from keryx.core.turns.tables import turns
-from keryx.core.turns.transactions import close_steps, finish_turn
+from keryx.core.turns.transactions import finish_turn, record_step
 from keryx.gateway import deliveries, gateway, intake
 from keryx.gateway.runtime import connector_lease
 from keryx.gateway.runtime.runtime import Runtime
@@ -145,7 +145,7 @@ BROKEN: dict[str, tuple[Broken, Hunt]] = {
     "an unmarked resend": (lambda: patched(deliveries, "_mark_repeated", lambda piece: piece), histories),
     "a once call that runs again after a crash": (
         together(
-            lambda: patched(close_steps, "after_crash", lambda *_, **__: "rerun"),
+            lambda: patched(record_step, "after_crash", lambda *_, **__: "rerun"),
             sql("turns.start_step", "starts = 0 OR", "starts >= 0 OR"),
         ),
         crashes("kill", gateways=1),

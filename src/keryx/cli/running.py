@@ -108,7 +108,7 @@ def _as_text(shown: Nodes) -> str:
     now = SystemClock().now()
     lines: list[str] = []
     for node in shown.nodes:
-        state = "gone" if node.left <= 0 else f"since {(now - node.started_at) // SECOND} s"
+        state = "gone" if node.remaining <= 0 else f"since {(now - node.started_at) // SECOND} s"
         lines.append(f"{node.kind} {node.holder} (pid {node.pid} on {node.host}, {node.version}): {state}")
         accounts = ", ".join(each.name for each in shown.accounts if each.holder == node.holder)
         turns = ", ".join(each.session_id for each in shown.turns if each.holder == node.holder)

@@ -32,13 +32,13 @@ class BusySettings:
     """The busy mode for messages that arrive while a turn runs: of a chat, a platform, or all others."""
 
     default: BusyMode = "queue"
-    by_platform: Mapping[str, BusyMode] = field(default_factory=lambda: MappingProxyType({}))
-    by_chat: Mapping[tuple[str, str], BusyMode] = field(default_factory=lambda: MappingProxyType({}))
+    by_place: Mapping[tuple[str, str | None], BusyMode] = field(default_factory=lambda: MappingProxyType({}))
+    """By platform and chat, or by platform (chat None)."""
 
     def mode_for(self, source: Source) -> BusyMode:
         """Return the mode of a chat."""
-        by_platform = self.by_platform.get(source.platform, self.default)
-        return self.by_chat.get((source.platform, source.chat_id), by_platform)
+        of_platform = self.by_place.get((source.platform, None), self.default)
+        return self.by_place.get((source.platform, source.chat_id), of_platform)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

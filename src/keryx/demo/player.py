@@ -50,7 +50,7 @@ T = TypeVar("T")
 HOLDER: Final = "demo"
 SETTINGS: Final = Settings(
     welcome=None,
-    reset=ResetPolicies(by_platform_and_chat_type={("telegram", "dm"): ResetPolicy(mode="daily")}),
+    reset=ResetPolicies(by_place={("telegram", "dm"): ResetPolicy(mode="daily")}),
 )
 THINKS: Final[Micros] = 7 * SECOND
 """The duration of a turn."""

@@ -29,8 +29,8 @@ from keryx.core.deliveries.transactions.claim_deliveries import (
     record_piece,
 )
 from keryx.core.deliveries.transactions.show_preview import open_preview, record_preview
-from keryx.core.turns.views.pending_work import is_due
-from keryx.core.turns.views.turn import final_parts, list_speaking, said_so_far
+from keryx.core.turns.views.pending_work import has_due_deliveries
+from keryx.core.turns.views.turn import final_parts, list_speaking, text_so_far
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import NotFound, StoreUnavailable
 from keryx.gateway.runtime.connector_lease import HeldConnector
@@ -131,7 +131,7 @@ class Dispatcher:
             return True
         connector = self._connector
         if not await self._runtime.database.read(
-            lambda tx: is_due(tx, platform=connector.platform, account=connector.account)
+            lambda tx: has_due_deliveries(tx, platform=connector.platform, account=connector.account)
         ):
             return True
         # Shielded: a claim that was cancelled halfway would leave claimed deliveries that nothing sends.
@@ -260,7 +260,7 @@ class Dispatcher:
                 continue
             if self._limits.left(str(Address.of(turn.origin)), now=now):
                 continue
-            text = await self._runtime.database.read(partial(said_so_far, turn_id=turn.id))
+            text = await self._runtime.database.read(partial(text_so_far, turn_id=turn.id))
             if len(text) < PREVIEW_MIN or text == preview.text:
                 continue
             outcome = await self._show_preview(turn.id, text)

@@ -13,7 +13,7 @@ from keryx.agents.agent import Agent
 from keryx.clock import SECOND
 from keryx.core.accounts.transactions import release_connector
 from keryx.core.turns.rules.lease import RENEW_EVERY
-from keryx.core.turns.views.pending_work import is_left_behind
+from keryx.core.turns.views.pending_work import needs_recovery
 from keryx.core.upkeep.transactions.record_heartbeat import leave_node
 from keryx.errors import NotConnected, StoreUnavailable
 from keryx.gateway.deliveries import Dispatcher, RateLimits
@@ -153,7 +153,7 @@ class Gateway:
 
     async def _recover(self) -> None:
         await self._runtime.release_dead_nodes()
-        if await self._runtime.database.read(is_left_behind):
+        if await self._runtime.database.read(needs_recovery):
             await recover_all(self._runtime, deduplicating=self._deduplicating)
 
     async def _answer_commands(self) -> None:

@@ -10,9 +10,9 @@ from keryx.core.conversations.rules.command import ParsedCommand
 from keryx.core.conversations.rules.message import text_of
 from keryx.core.conversations.views.transcript import model_messages
 from keryx.core.search.views.search import SearchResult, search
-from keryx.core.turns.transactions.answer_command import answer_command
+from keryx.core.turns.transactions.inbox_items import answer_command
 from keryx.core.turns.views.turn import WaitingCommand, audience_at, list_commands
-from keryx.core.upkeep.views.nodes import may_hear_troubles
+from keryx.core.upkeep.views.nodes import may_see_problems
 from keryx.gateway.runtime.log import log_ids, log_of
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.store.database import ReadTx
@@ -65,8 +65,8 @@ def _reply(tx: ReadTx, command: WaitingCommand, runtime: Runtime) -> str:
 
 def _platforms(tx: ReadTx, command: WaitingCommand, troubles: Sequence[str], *, person_id: int) -> str:
     audience_id = audience_at(tx, command.source, command.session_id)
-    may_hear = may_hear_troubles(tx, person_id=person_id, audience_id=audience_id)
-    return "\n".join(["Connected now:", *list_platforms(tx), *(troubles if may_hear else ())])
+    may_see = may_see_problems(tx, person_id=person_id, audience_id=audience_id)
+    return "\n".join(["Connected now:", *list_platforms(tx), *(troubles if may_see else ())])
 
 
 def _search(tx: ReadTx, command: WaitingCommand, text: str, *, person_id: int) -> str:

@@ -27,6 +27,11 @@ def from_json(text: str) -> Any:
     return json.loads(text)
 
 
+def source_to_json(source: Source) -> str:
+    """Return a source as a column stores it."""
+    return to_json(source.to_dict())
+
+
 @lru_cache(maxsize=512)
 def source_from_json(text: str) -> Source:
     """Return the source stored in a column. Cached, because a turn reads the same source a dozen times."""

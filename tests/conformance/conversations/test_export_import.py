@@ -30,7 +30,7 @@ from keryx.core.conversations.transactions.import_session import import_session
 from keryx.core.conversations.views.archive import find_turn
 from keryx.core.people.tables import people
 from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
-from keryx.core.turns.transactions.title_session import ask_title
+from keryx.core.turns.transactions.title_session import request_title
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.errors import InvalidValue, NotFound
 from keryx.ids import Ids
@@ -300,7 +300,7 @@ async def test_thinking_and_the_usage_of_unsaid_answers_are_imported(kx: Keryx, 
         unsaid=replace(text_message("assistant", "x"), input_tokens=7),
     )
     await talk.database.write(lambda tx: finish_turn(tx, begun.held, reply=reply, ids=talk.ids))
-    await talk.database.write(lambda tx: ask_title(tx, session_id))
+    await talk.database.write(lambda tx: request_title(tx, session_id))
     naming = await talk.turn(session_id)
     answer = replace(text_message("assistant", "A trip"), input_tokens=5, output_tokens=3, cost_micros=2)
     title = Reply(message=None, silent=True, unsaid=answer)

@@ -12,9 +12,9 @@ from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.tables import home_channels, outbox
 from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
 from keryx.core.deliveries.transactions.retire_address import GONE
-from keryx.core.turns.views.pending_work import is_left_behind
+from keryx.core.turns.views.pending_work import needs_recovery
 from keryx.core.turns.views.terminal import ViewCursor, show_terminal
-from keryx.core.turns.views.terminal_chat import LocalChat
+from keryx.core.turns.views.terminal_session import LocalChat
 from keryx.ids import Ids
 from keryx.store.codec import to_json
 from keryx.store.database import Database, Tx
@@ -42,7 +42,7 @@ async def arrive(stage: Stage, place: Source = PRINT) -> Connector:
 
 async def leave(stage: Stage, connector: Connector) -> int:
     await stage.do(lambda tx: release_connector(tx, connector))
-    return (await stage.recover()).places
+    return (await stage.recover()).addresses
 
 
 def _say_to_nobody(tx: Tx) -> None:
@@ -61,14 +61,14 @@ async def key_count(stage: Stage) -> int:
 
 async def test_its_conversation_is_closed_and_can_be_gone_on_with(stage: Stage) -> None:
     connector = await arrive(stage)
-    assert (await stage.recover()).places == 0
+    assert (await stage.recover()).addresses == 0
     session_id = await stage.exchange("about Rome", source=PRINT)
     assert await stage.look(list_platforms) == ["local"]
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)
     await stage.do(lambda tx: release_connector(tx, connector))
-    assert await stage.look(is_left_behind)
+    assert await stage.look(needs_recovery)
     assert bool(await stage.recover())
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)
     session = await stage.session(session_id)
     assert (session.state, session.close_reason, session.source) == ("closed", "done", LOCAL_CLI)
     assert await key_count(stage) == 0
@@ -135,7 +135,7 @@ async def test_nothing_is_left_to_do_where_nothing_was_said(stage: Stage) -> Non
     assert await leave(stage, await arrive(stage)) == 1
     await arrive(stage)
     await stage.lose_holder()
-    assert (await stage.recover()).places == 1
+    assert (await stage.recover()).addresses == 1
 
 
 async def test_it_follows_a_conversation_that_starts_over_meanwhile(
@@ -148,7 +148,7 @@ async def test_it_follows_a_conversation_that_starts_over_meanwhile(
     await slow.exchange("hello", source=PRINT)
     meanwhile.work = lambda: fast.accept("/new", source=PRINT)
     await slow.database.write(lambda tx: release_connector(tx, connector))
-    assert (await slow.recover()).places == 1
+    assert (await slow.recover()).addresses == 1
     assert await slow.rows("SELECT key FROM session_keys") == []
     assert await slow.rows("SELECT id FROM sessions WHERE state = 'open'") == []
     for stage in (slow, fast):

@@ -1,4 +1,4 @@
-"""Background processes: recorded before they run, ended once, and heard once."""
+"""Background processes: recorded before the start, ended once, with one notice each."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ async def test_a_process_need_not_pin_its_session(database: Database, ids: Ids) 
 
 
 @pytest.mark.parametrize("wrong", [{"command": " "}, {"pin_hours": -1}])
-def test_a_process_that_makes_no_sense_cannot_be_made(wrong: dict[str, Any]) -> None:
+def test_an_invalid_process_cannot_be_constructed(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         NewProcess(**({"command": "make", "workspace": None} | wrong))
 
@@ -91,7 +91,7 @@ async def test_a_process_is_found_by_its_folder(database: Database, ids: Ids) ->
     assert await database.read(lambda tx: find_in_folder(tx, "f2")) is None
 
 
-async def test_nobody_starts_a_process_in_a_session_they_cannot_see(database: Database, ids: Ids) -> None:
+async def test_a_process_in_an_invisible_session_is_refused(database: Database, ids: Ids) -> None:
     process = await started(database, ids)
     other = await database.write(lambda tx: people.add_person(tx, name="Ana", role="member"))
     new = NewProcess(command="make", workspace=None)
@@ -101,7 +101,7 @@ async def test_nobody_starts_a_process_in_a_session_they_cannot_see(database: Da
         )
 
 
-async def test_a_process_is_found_again_by_pid_start_time_and_boot(database: Database, ids: Ids) -> None:
+async def test_a_process_is_identified_by_pid_start_time_and_boot(database: Database, ids: Ids) -> None:
     process = await started(database, ids)
 
     def spawned(tx: Any) -> object:
@@ -114,7 +114,7 @@ async def test_a_process_is_found_again_by_pid_start_time_and_boot(database: Dat
     assert isinstance(await database.write(spawned), ProcessAlreadyEnded)
 
 
-async def test_an_exit_is_told_to_the_session_once(database: Database, ids: Ids, clock: FakeClock) -> None:
+async def test_a_session_gets_one_notice_of_an_exit(database: Database, ids: Ids, clock: FakeClock) -> None:
     process = await started(database, ids)
 
     def exited(tx: Any) -> object:
@@ -152,10 +152,12 @@ async def test_an_exit_is_told_to_the_session_once(database: Database, ids: Ids,
     ]
 
 
-async def test_a_lost_process_is_told_and_a_killed_or_quiet_one_is_not(database: Database, ids: Ids) -> None:
+async def test_a_lost_process_makes_a_notice_and_a_killed_or_quiet_one_does_not(
+    database: Database, ids: Ids
+) -> None:
     lost = await started(database, ids)
     item = await heard(database, await database.write(lambda tx: record_end(tx, lost.id, "lost")))
-    assert text_of(item.parts).endswith("was lost: nobody knows whether it still runs.")
+    assert text_of(item.parts).endswith("was lost: it is unknown whether it still runs.")
     killed = await started(database, ids)
     assert await database.write(lambda tx: record_end(tx, killed.id, "killed")) == Recorded()
     quiet = await started(database, ids, notice=NoticePolicy(on_exit=False))
@@ -171,7 +173,7 @@ async def test_an_exit_code_belongs_to_an_exit(database: Database, ids: Ids) -> 
         await database.write(lambda tx: record_end(tx, process.id, "lost", exit_code=1))
 
 
-async def test_a_watched_text_is_told_once_however_often_it_is_found(database: Database, ids: Ids) -> None:
+async def test_a_watched_pattern_makes_one_notice(database: Database, ids: Ids) -> None:
     process = await started(database, ids, notice=NoticePolicy(patterns=("ERROR", "done")))
 
     async def found(pattern: str) -> object:
@@ -185,7 +187,7 @@ async def test_a_watched_text_is_told_once_however_often_it_is_found(database: D
     assert (await heard(database, await found("done"))).id != item.id
 
 
-async def test_progress_is_told_while_the_process_runs(database: Database, ids: Ids) -> None:
+async def test_regular_notices_come_while_the_process_runs(database: Database, ids: Ids) -> None:
     process = await started(database, ids)
 
     def progress(tx: Any) -> object:
@@ -198,6 +200,6 @@ async def test_progress_is_told_while_the_process_runs(database: Database, ids: 
     assert isinstance(await database.write(progress), ProcessAlreadyEnded)
 
 
-async def test_a_process_nobody_recorded_is_not_found(database: Database) -> None:
+async def test_an_unrecorded_process_is_not_found(database: Database) -> None:
     with pytest.raises(NotFound):
         await database.write(lambda tx: record_end(tx, 99, "killed"))

@@ -1,4 +1,4 @@
-"""Schedules: made, changed, and fired exactly once for every instant."""
+"""Schedules: changes, and one fire for each instant."""
 
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from keryx.core.people.transactions.manage_access import block_person
 from keryx.core.schedules import tables as schedules
 from keryx.core.schedules.rules.plan import ScheduleOptions, SchedulePlan
 from keryx.core.schedules.tables import Schedule
-from keryx.core.schedules.transactions.fire_schedule import Fired, Nothing, fire_schedule
+from keryx.core.schedules.transactions.fire_schedule import Fired, NoneDue, fire_schedule
 from keryx.core.schedules.transactions.manage_schedule import (
     HasEnded,
     NameTaken,
@@ -122,7 +122,7 @@ async def test_another_persons_schedule_is_not_found(database: Database) -> None
         await database.write(lambda tx: pause_schedule(tx, schedule.id, person_id=other.id))
 
 
-async def test_what_passes_while_a_schedule_rests_is_not_owed(
+async def test_instants_during_a_pause_do_not_fire_later(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
     schedule = await scheduled(database, missed="all")
@@ -132,7 +132,7 @@ async def test_what_passes_while_a_schedule_rests_is_not_owed(
         assert isinstance(paused, Scheduled)
         assert paused.schedule.state == "paused"
     clock.advance(3 * HOUR + MINUTE)
-    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == Nothing(
+    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == NoneDue(
         next_due_at=None
     )
     for _ in range(2):
@@ -165,7 +165,7 @@ async def test_an_ended_schedule_stays_as_it_is(database: Database) -> None:
     assert changed == HasEnded(schedule=ended.schedule)
 
 
-async def test_a_changed_rule_counts_from_now_and_an_unchanged_one_goes_on(
+async def test_a_changed_rule_counts_from_now_and_an_unchanged_one_continues(
     database: Database, clock: FakeClock
 ) -> None:
     schedule = await scheduled(database)
@@ -195,7 +195,7 @@ async def test_a_schedule_cannot_take_the_name_of_another(database: Database) ->
 async def test_nothing_is_fired_before_its_time(database: Database, clock: FakeClock, ids: Ids) -> None:
     schedule = await scheduled(database)
     clock.advance(HOUR - 1)
-    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == Nothing(
+    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == NoneDue(
         next_due_at=schedule.due_at
     )
 
@@ -244,7 +244,7 @@ async def test_a_fire_runs_in_the_session_it_was_made_for(
     ("missed", "expected"),
     [("skip", (0, 5)), ("once", (1, 4)), ("all", (5, 0))],
 )
-async def test_missed_fires_follow_the_policy_and_are_all_accounted_for(
+async def test_missed_instants_follow_the_policy_and_are_all_recorded(
     database: Database, clock: FakeClock, ids: Ids, *, missed: str, expected: tuple[int, int]
 ) -> None:
     fired, skipped = expected
@@ -260,7 +260,7 @@ async def test_missed_fires_follow_the_policy_and_are_all_accounted_for(
     after = await look(database, schedule)
     assert (after.due_at, after.last_due_at) == (schedule.created_at + 6 * HOUR, rows[0].due_at)
     outcome_then = await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings()))
-    assert outcome_then == Nothing(next_due_at=after.due_at)
+    assert outcome_then == NoneDue(next_due_at=after.due_at)
 
 
 async def test_a_year_of_missed_minutes_is_summed_up(database: Database, clock: FakeClock, ids: Ids) -> None:
@@ -295,7 +295,7 @@ async def test_a_fires_state_follows_its_inbox_item(database: Database, clock: F
     [inbox_id] = (await fire(database, ids)).inbox_ids
     ended = await database.write(lambda tx: schedules.end_fire_of_inbox(tx, inbox_id, "failed", "no model"))
     [row] = await fires_of(database, schedule)
-    assert ended == (schedule.id, row.session_id)
+    assert ended == schedule.id
     assert (row.state, row.note, row.ended_at) == ("failed", "no model", clock.now())
     again = await database.write(lambda tx: schedules.end_fire_of_inbox(tx, inbox_id, "finished"))
     assert again is None
@@ -324,22 +324,24 @@ async def test_a_clock_set_back_fires_no_instant_twice(
     assert resumed.schedule.due_at == schedule.created_at + 3 * HOUR
 
 
-async def test_a_blocked_persons_schedules_rest(database: Database, clock: FakeClock, ids: Ids) -> None:
+async def test_a_blocked_persons_schedules_do_not_fire(
+    database: Database, clock: FakeClock, ids: Ids
+) -> None:
     owner_id = await owner_of(database)
     ana = await database.write(lambda tx: people.add_person(tx, name="Ana", role="member"))
     await database.write(lambda tx: create_schedule(tx, plan(), person_id=ana.id, origin=LOCAL_CLI))
     await database.write(lambda tx: block_person(tx, ana.id, by=owner_id))
     clock.advance(HOUR)
-    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == Nothing(
+    assert await database.write(lambda tx: fire_schedule(tx, ids, settings=Settings())) == NoneDue(
         next_due_at=None
     )
 
 
-async def test_a_rule_that_no_longer_parses_rests_and_holds_up_nobody(
+async def test_a_schedule_whose_rule_no_longer_parses_is_paused_and_blocks_no_other(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
     broken = await scheduled(database)
-    # As written by a system that knew a zone which this one does not.
+    # As written on a system with a zone that this one does not have.
     await database.write(
         lambda tx: schedules.change_schedule(
             tx,
@@ -359,7 +361,7 @@ async def test_a_rule_that_no_longer_parses_rests_and_holds_up_nobody(
     assert (await fire(database, ids)).schedule_id == other.id
 
 
-async def test_an_instant_that_a_correction_of_clocks_moved_away_is_passed_over(
+async def test_an_instant_that_a_change_of_the_zone_removes_is_skipped(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
     schedule = await scheduled(database)
@@ -380,7 +382,7 @@ async def test_racing_gateways_fire_each_schedule_once(
 
     async def gateway(store: Database, seed: int) -> None:
         seeded = Ids(seed=seed)
-        # A gateway that finds the last one locked by another would look again a moment later.
+        # A gateway that finds the last schedule locked would try again a moment later.
         while isinstance(
             outcome := await store.write(lambda tx: fire_schedule(tx, seeded, settings=Settings())), Fired
         ):

@@ -325,7 +325,7 @@ async def test_times_are_the_store_s_and_not_the_caller_s(
         assert taken is not None
         assert tx.row("leases.take", holder="you", boot_id="another boot", **take) is None
         event = feed.list_of_session(tx, session_id=session_id, after_number=0, limit=9)[-1]
-        return event.at, taken[1]
+        return event.at, taken[3]
 
     assert await database.write(forge) == (clock.now(), clock.monotonic() + LEASE_TIME)
 

@@ -1,4 +1,4 @@
-"""What an accepted message does at once: commands, and what it asks of the turn that runs."""
+"""The immediate effects of an accepted message: commands, and busy modes."""
 
 import pytest
 
@@ -45,7 +45,7 @@ async def test_new_points_the_surface_to_a_fresh_session_and_closes_the_old_one(
     assert (await stage.accept("two")).session_id == fresh.session_id
 
 
-async def test_what_only_the_surface_can_answer_is_left_to_it(stage: Stage) -> None:
+async def test_a_command_that_only_a_surface_can_answer_waits_for_the_surface(stage: Stage) -> None:
     await stage.meet("ana")
     accepted = await stage.accept("/search hotel")
     assert accepted.needs_answer is not None
@@ -53,7 +53,7 @@ async def test_what_only_the_surface_can_answer_is_left_to_it(stage: Stage) -> N
     assert await stage.said() == []
 
 
-async def test_a_queued_message_leaves_the_running_turn_alone(stage: Stage) -> None:
+async def test_a_queued_message_does_not_affect_the_running_turn(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.accept("one")
     begun = await stage.begin()
@@ -67,9 +67,9 @@ async def test_the_mode_is_set_per_chat_then_platform_then_everywhere(stage: Sta
     mode: BusyMode = "collect"
     for settings in (
         BusySettings(default=mode),
-        BusySettings(by_platform={"telegram": mode}),
+        BusySettings(by_place={("telegram", None): mode}),
         BusySettings(
-            default="rollback", by_platform={"telegram": "rollback"}, by_chat={("telegram", "ana"): mode}
+            default="rollback", by_place={("telegram", None): "rollback", ("telegram", "ana"): mode}
         ),
     ):
         stage.set(busy=settings)
@@ -99,7 +99,7 @@ async def test_one_message_may_name_its_own_mode(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("text", ["!stop", " !STOP ", "!interrupt"])
-async def test_a_bare_stop_is_the_command_and_asks_the_model_nothing(stage: Stage, text: str) -> None:
+async def test_a_bare_stop_runs_the_stop_command(stage: Stage, text: str) -> None:
     await stage.meet("ana")
     await stage.accept("one")
     begun = await stage.begin()
@@ -112,11 +112,11 @@ async def test_a_bare_stop_is_the_command_and_asks_the_model_nothing(stage: Stag
 
 
 @pytest.mark.parametrize("mode", ["steer", "queue", "collect", "rollback"])
-async def test_a_mode_without_a_message_is_told_how_it_is_used(stage: Stage, mode: str) -> None:
+async def test_a_mode_without_a_message_gets_an_explanation(stage: Stage, mode: str) -> None:
     await stage.meet("ana")
     assert await stage.fate(await stage.accept(f"!{mode}")) == "command"
     [(_, said)] = await stage.said()
-    assert said.startswith(f"!{mode} stands before what you say")
+    assert said.startswith(f"Write your message behind !{mode}")
     assert await stage.begin_if_any() is None
 
 
@@ -131,7 +131,7 @@ async def test_an_interruption_asks_the_running_turn_to_stop(stage: Stage) -> No
     assert await stage.said() == []
 
 
-async def test_an_interruption_ends_a_turn_that_waits_for_an_answer(stage: Stage) -> None:
+async def test_an_interruption_ends_a_waiting_turn(stage: Stage) -> None:
     await stage.meet("ana")
     first = await stage.accept("one")
     begun = await stage.begin()
@@ -145,7 +145,7 @@ async def test_an_interruption_ends_a_turn_that_waits_for_an_answer(stage: Stage
     assert await stage.fate(second) == "answered"
 
 
-async def test_a_rollback_is_asked_for_while_all_calls_are_pure(stage: Stage) -> None:
+async def test_a_turn_with_only_pure_calls_is_rolled_back(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.accept("one")
     begun = await stage.begin()
@@ -158,7 +158,7 @@ async def test_a_rollback_is_asked_for_while_all_calls_are_pure(stage: Stage) ->
     assert await stage.said() == []
 
 
-async def test_a_rollback_after_an_effect_acts_as_an_interruption_and_says_so(stage: Stage) -> None:
+async def test_a_rollback_after_an_effect_is_an_interruption_with_a_notice(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.accept("one")
     begun = await stage.begin()

@@ -1,4 +1,4 @@
-"""Accepting a message: which conversation it belongs to, once, and who may speak at all."""
+"""Accepting a message: who may speak, which conversation it belongs to, and redeliveries."""
 
 import asyncio
 from dataclasses import replace
@@ -56,7 +56,7 @@ async def test_a_session_keeps_its_source_its_owner_and_its_profile(stage: Stage
 
 
 SCOPES = [
-    # What the scope says, two sources, and whether they share a conversation. A chat for each, on one store.
+    # A scope, two sources, and whether they share a conversation.
     (ScopeSettings(group="chat"), group("ana", chat="1"), group("ben", chat="1"), True),
     (ScopeSettings(group="user"), group("ana", chat="2"), group("ben", chat="2"), False),
     (
@@ -78,7 +78,7 @@ SCOPES = [
 ]
 
 
-async def test_the_scope_says_what_shares_a_conversation(stage: Stage) -> None:
+async def test_the_scope_setting_decides_which_chats_share_a_conversation(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.meet("ben")
     for number, (scope, one, other, shared) in enumerate(SCOPES):
@@ -97,7 +97,7 @@ async def test_a_linked_person_has_one_conversation_on_every_platform(stage: Sta
     first = await stage.accept("one")
     second = await stage.accept("two", source=dm("a", platform="signal"))
     assert first.session_id == second.session_id
-    # The reply goes to where the last message came from; a person's key is no surface that would get a copy.
+    # The reply goes to the chat of the last message. A person's key is no surface, so it gets no copy.
     await stage.finish(await stage.begin(), "first")
     await stage.finish(await stage.begin(), "second")
     assert await stage.said("telegram") == [("telegram:ana", "first")]
@@ -119,13 +119,13 @@ async def test_another_bot_in_the_same_group_is_another_conversation(stage: Stag
     await stage.meet("ana")
     stage.set(first_accounts={"telegram": "red"})
     red = await stage.accept("one", source=replace(group(), account="red"))
-    # The owner made another bot the first one: the key is spelled the same, the audience is not.
+    # The owner made another bot the first one: the key is the same, the audience differs.
     stage.set(first_accounts={"telegram": "blue"})
     blue = await stage.accept("two", source=replace(group(), account="blue"))
     assert red.session_id != blue.session_id
 
 
-async def test_a_conversation_goes_on_after_its_account_was_linked_to_another_person(stage: Stage) -> None:
+async def test_a_conversation_continues_after_its_account_is_linked_to_another_person(stage: Stage) -> None:
     await stage.meet("ana")
     session_id = await stage.exchange("one")
     owner = await stage.do(people.ensure_owner)
@@ -133,7 +133,7 @@ async def test_a_conversation_goes_on_after_its_account_was_linked_to_another_pe
     linked = await stage.accept(f"/link {offered.code}")
     assert linked.session_id == session_id
     assert (await stage.accept("two")).session_id == session_id
-    # And after a reset the audience is still the one it was.
+    # A reset does not change the audience.
     await stage.finish(await stage.begin())
     stage.set(reset=IDLE)
     stage.clock.advance(2 * HOUR)
@@ -153,13 +153,13 @@ async def test_a_new_name_of_the_chat_is_shown(stage: Stage) -> None:
     assert (await stage.session(first.session_id)).display_name == "Ant\ufffds"
 
 
-async def test_whoever_sits_at_this_machine_is_the_owner(stage: Stage) -> None:
+async def test_a_person_at_the_terminal_is_the_owner(stage: Stage) -> None:
     accepted = await stage.accept("one", source=LOCAL_CLI)
     owner = await stage.do(people.ensure_owner)
     assert (await stage.session(accepted.session_id)).owner_id == owner.id
 
 
-async def test_a_delivery_that_comes_again_changes_nothing(stage: Stage) -> None:
+async def test_a_redelivered_message_changes_nothing(stage: Stage) -> None:
     await stage.meet("ana")
     first = await stage.accept("one", ref="update-1")
     again = await stage.hear("one", ref="update-1")
@@ -175,7 +175,7 @@ async def test_refs_are_unique_for_each_bot(stage: Stage) -> None:
     assert isinstance(await stage.hear("one", source=dm(account="blue"), ref="1"), Accepted)
 
 
-async def test_a_command_that_comes_again_is_not_carried_out_again(stage: Stage) -> None:
+async def test_a_redelivered_command_does_not_run_again(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.exchange("hello")
     fresh = await stage.accept("/new", ref="n")
@@ -184,7 +184,7 @@ async def test_a_command_that_comes_again_is_not_carried_out_again(stage: Stage)
     assert len(await stage.rows("SELECT id FROM sessions")) == 2
 
 
-async def test_of_two_deliveries_at_once_one_is_a_duplicate(stage: Stage) -> None:
+async def test_of_two_concurrent_deliveries_one_is_a_duplicate(stage: Stage) -> None:
     await stage.meet("ana")
     outcomes = await asyncio.gather(*(stage.hear("one", ref="1") for _ in range(6)))
     assert [type(outcome) for outcome in outcomes].count(Accepted) == 1
@@ -192,14 +192,14 @@ async def test_of_two_deliveries_at_once_one_is_a_duplicate(stage: Stage) -> Non
     assert len({outcome.session_id for outcome in outcomes if not isinstance(outcome, Refused)}) == 1
 
 
-async def test_first_messages_at_once_open_one_session(stage: Stage) -> None:
+async def test_concurrent_first_messages_open_one_session(stage: Stage) -> None:
     await stage.meet("ana")
     accepted = await asyncio.gather(*(stage.accept(f"message {number}") for number in range(6)))
     assert len({each.session_id for each in accepted}) == 1
     assert [each.opened for each in accepted].count(True) == 1
 
 
-async def test_messages_at_once_after_a_quiet_time_reset_once(stage: Stage) -> None:
+async def test_concurrent_messages_after_the_idle_time_reset_once(stage: Stage) -> None:
     await stage.meet("ana")
     await stage.exchange("one")
     stage.set(reset=IDLE)
@@ -209,7 +209,7 @@ async def test_messages_at_once_after_a_quiet_time_reset_once(stage: Stage) -> N
     assert [each.reset for each in accepted].count("idle") == 1
 
 
-async def test_strangers_get_nothing(stage: Stage) -> None:
+async def test_strangers_get_no_reply(stage: Stage) -> None:
     assert await stage.hear("hello") == Refused(reason="stranger", offer_pairing=False)
     nobody = replace(dm(), user_id=None)
     assert await stage.hear("hello", source=nobody) == Refused(reason="stranger", offer_pairing=False)
@@ -217,7 +217,7 @@ async def test_strangers_get_nothing(stage: Stage) -> None:
     assert await stage.said() == []
 
 
-async def test_a_stranger_may_be_offered_a_code_once_and_only_in_private(stage: Stage) -> None:
+async def test_a_stranger_is_offered_a_code_once_and_only_in_a_private_chat(stage: Stage) -> None:
     stage.set(pairing_platforms=frozenset({"telegram"}))
     assert await stage.hear("hello", source=group()) == Refused(reason="stranger", offer_pairing=False)
     assert await stage.hear("hello") == Refused(reason="stranger", offer_pairing=True)
@@ -232,7 +232,7 @@ async def test_a_stranger_may_be_offered_a_code_once_and_only_in_private(stage: 
     assert isinstance(await stage.hear("hello", ref="3"), Accepted)
 
 
-async def test_the_owner_is_told_once_of_who_asks_in_where_the_owner_spoke_last(stage: Stage) -> None:
+async def test_the_owner_is_notified_once_of_a_pairing_request_in_the_last_used_chat(stage: Stage) -> None:
     stage.set(pairing_platforms=frozenset({"telegram"}))
     await stage.hear("hello", source=dm("zoe"))
     told = "{} on telegram asks to be let in. Answer with /pair approve {n} or /pair deny {n}."
@@ -259,7 +259,7 @@ async def test_the_owner_is_told_once_of_who_asks_in_where_the_owner_spoke_last(
     assert len([text for text in everywhere if "asks to be let in" in text]) == 3
 
 
-async def test_who_was_blocked_gets_nothing(stage: Stage) -> None:
+async def test_a_blocked_person_gets_no_reply(stage: Stage) -> None:
     ana = await stage.meet("ana")
     stage.set(pairing_platforms=frozenset({"telegram"}))
     await stage.do(lambda tx: access.block(tx, ana.id))
@@ -267,7 +267,7 @@ async def test_who_was_blocked_gets_nothing(stage: Stage) -> None:
     assert await stage.said() == []
 
 
-async def test_a_stranger_with_a_code_of_link_is_who_gave_it_out(stage: Stage) -> None:
+async def test_a_stranger_with_a_linking_code_becomes_the_person_who_created_it(stage: Stage) -> None:
     owner = await stage.do(people.ensure_owner)
     offered = await stage.do(lambda tx: offer_link(tx, stage.ids, source=LOCAL_CLI, person_id=owner.id))
     for wrong in ("/link", "/link what", "/link AAAAAAAA", "/help", "/nonsense"):
@@ -284,7 +284,7 @@ async def test_an_identity_may_hold_for_every_bot_of_a_platform(stage: Stage) ->
     assert isinstance(await stage.hear("hello", source=dm(account="second")), Accepted)
 
 
-async def test_the_first_message_ever_is_welcomed_once(stage: Stage) -> None:
+async def test_a_persons_first_message_is_welcomed_once(stage: Stage) -> None:
     stage.set(welcome="Welcome!", reset=IDLE)
     session_id = (await stage.accept("one", source=LOCAL_CLI)).session_id
     assert [text for _, text in await stage.said("local")] == ["Welcome!"]
@@ -305,15 +305,15 @@ async def test_a_message_shows_that_its_address_is_alive(stage: Stage) -> None:
     assert (known.dead_since_at, known.last_inbound_at) == (None, stage.clock.now())
 
 
-async def test_a_stranger_for_whom_no_request_is_made_is_not_told_of_one(stage: Stage) -> None:
+async def test_a_stranger_without_a_pairing_request_is_not_told_of_one(stage: Stage) -> None:
     stage.set(pairing_platforms=frozenset({"telegram"}))
     refused = [await stage.hear("hello", source=dm(f"user-{number}"), ref=str(number)) for number in range(4)]
     waits, no = (Refused(reason="stranger", offer_pairing=offered) for offered in (True, False))
     assert refused == [waits, waits, waits, no]
 
 
-async def test_the_longest_ids_there_may_be_are_kept_apart(stage: Stage) -> None:
-    """Random, because PostgreSQL would press what repeats itself until it fits into an index."""
+async def test_ids_of_the_maximum_length_stay_distinct(stage: Stage) -> None:
+    """Random text, because PostgreSQL compresses repetitive text, which then fits into an index."""
     random = Random(7)
 
     def longest() -> str:

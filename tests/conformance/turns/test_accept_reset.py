@@ -1,4 +1,4 @@
-"""A message that finds its conversation expired begins the next one, and both sides are told, once."""
+"""A message to an expired session opens the next one; the user and the agent get one notice."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def stage(database: Database, clock: FakeClock) -> Stage:
     return Stage(database=database, clock=clock)
 
 
-async def test_a_reset_opens_the_next_session_and_tells_both_sides_once(stage: Stage) -> None:
+async def test_a_reset_opens_the_next_session_and_notifies_the_user_and_the_agent_once(stage: Stage) -> None:
     stage.set(reset=DAILY)
     await stage.meet("ana")
     old = await stage.exchange("one", source=group())
@@ -42,7 +42,7 @@ async def test_a_reset_opens_the_next_session_and_tells_both_sides_once(stage: S
     assert "daily reset at 04:00" in after.reset_reason
     notices = [text for _, text in await stage.said() if text.startswith("fresh conversation")]
     assert notices == ["fresh conversation since 04:00; /resume brings the last one back"]
-    # The agent is told until a turn has ended well, so also after a crash.
+    # The agent gets the notice until a turn has finished, also after a crash.
     await stage.begin()
     await stage.lose_holder()
     await stage.recover()
@@ -52,7 +52,7 @@ async def test_a_reset_opens_the_next_session_and_tells_both_sides_once(stage: S
     assert (await stage.accept("three", source=group())).reset is None
 
 
-async def test_idle_is_strictly_longer_than_its_minutes(stage: Stage) -> None:
+async def test_an_idle_reset_needs_strictly_more_than_the_idle_minutes(stage: Stage) -> None:
     stage.set(reset=IDLE)
     await stage.meet("ana")
     await stage.exchange("one")
@@ -63,7 +63,7 @@ async def test_idle_is_strictly_longer_than_its_minutes(stage: Stage) -> None:
     assert (await stage.accept("three")).reset == "idle"
 
 
-async def test_a_message_that_waits_keeps_the_session(stage: Stage) -> None:
+async def test_a_waiting_message_postpones_the_reset(stage: Stage) -> None:
     stage.set(reset=IDLE)
     await stage.meet("ana")
     first = await stage.accept("one")
@@ -71,7 +71,7 @@ async def test_a_message_that_waits_keeps_the_session(stage: Stage) -> None:
     assert (await stage.accept("two")).session_id == first.session_id
 
 
-async def test_a_turn_that_runs_or_waits_keeps_the_session(stage: Stage) -> None:
+async def test_a_live_turn_postpones_the_reset(stage: Stage) -> None:
     stage.set(reset=IDLE)
     await stage.meet("ana")
     first = await stage.accept("one")
@@ -109,7 +109,7 @@ async def test_a_live_process_pins_the_session(stage: Stage, clock: FakeClock) -
     assert (await stage.accept("three")).reset == "idle"
 
 
-async def test_what_was_set_on_a_session_is_handed_on(stage: Stage) -> None:
+async def test_the_next_session_inherits_the_settings(stage: Stage) -> None:
     stage.set(reset=IDLE)
     await stage.meet("ana")
     session_id = await stage.exchange("one")
@@ -151,7 +151,7 @@ async def test_every_surface_of_a_session_moves_with_a_reset(stage: Stage) -> No
     assert [(each.address, each.kind) for each in copies] == [("signal:a", "copy")]
 
 
-async def test_a_session_closed_by_a_program_is_followed_by_a_fresh_one_without_a_word(stage: Stage) -> None:
+async def test_a_session_closed_by_a_program_is_followed_by_another_without_a_notice(stage: Stage) -> None:
     await stage.meet("ana")
     session_id = await stage.exchange("one")
     await stage.do(lambda tx: sessions.close_session(tx, session_id, reason="done"))
@@ -162,10 +162,10 @@ async def test_a_session_closed_by_a_program_is_followed_by_a_fresh_one_without_
     assert (await stage.accept("three")).session_id == accepted.session_id
 
 
-async def test_a_key_that_is_pointed_elsewhere_meanwhile_is_looked_up_again(
+async def test_a_key_that_another_transaction_changes_is_read_again(
     postgres_url: str, clock: FakeClock
 ) -> None:
-    """Another gateway carries out a ``/new`` while this one waits for the session."""
+    """Another gateway runs ``/new`` while this one waits for the session."""
     meanwhile = Meanwhile("sessions.lock")
     slow = Stage(database=open_database(postgres_url, clock=clock, hook=meanwhile), clock=clock)
     fast = Stage(database=open_database(postgres_url, clock=clock), clock=clock, ids=Ids(seed=8))
@@ -180,7 +180,7 @@ async def test_a_key_that_is_pointed_elsewhere_meanwhile_is_looked_up_again(
 
 
 @pytest.mark.parametrize(("policies", "later"), [(IDLE, HOUR), (DAILY, DAY)])
-async def test_what_was_resumed_after_a_reset_goes_on_until_the_rule_is_due_again(
+async def test_a_session_resumed_after_a_reset_continues_until_the_rule_is_due_again(
     stage: Stage, policies: ResetPolicies, later: int
 ) -> None:
     stage.set(reset=policies)
@@ -198,7 +198,7 @@ async def test_what_was_resumed_after_a_reset_goes_on_until_the_rule_is_due_agai
     assert (await stage.accept("four")).reset is not None
 
 
-async def test_a_resumed_conversation_expires_again_if_nothing_is_said(stage: Stage) -> None:
+async def test_a_resumed_conversation_without_messages_expires_again(stage: Stage) -> None:
     stage.set(reset=IDLE)
     await stage.meet("ana")
     old = await stage.exchange("one")
@@ -211,7 +211,7 @@ async def test_a_resumed_conversation_expires_again_if_nothing_is_said(stage: St
     assert (await stage.accept("three")).reset == "idle"
 
 
-async def test_a_conversation_that_another_chat_joined_goes_on_there(stage: Stage) -> None:
+async def test_a_conversation_that_another_chat_joined_continues_there(stage: Stage) -> None:
     stage.set(reset=IDLE)
     ana = await stage.meet("ana")
     await stage.do(lambda tx: access.add_identity(tx, dm("ann"), person_id=ana.id, user_id="ann"))

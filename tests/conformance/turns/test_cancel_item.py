@@ -1,4 +1,4 @@
-"""Something that was said is to be answered no more: it has its fate, and nothing runs for it later."""
+"""Cancelling an inbox item."""
 
 import pytest
 
@@ -21,7 +21,7 @@ async def cancel(stage: Stage, accepted: Accepted) -> None:
     await stage.do(lambda tx: cancel_item(tx, accepted.inbox_id, holder="script"))
 
 
-async def test_what_waits_is_cancelled_and_nothing_runs(stage: Stage) -> None:
+async def test_a_waiting_item_is_cancelled_and_no_turn_begins(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     await cancel(stage, accepted)
     assert await stage.fate(accepted) == "cancelled"
@@ -30,7 +30,7 @@ async def test_what_waits_is_cancelled_and_nothing_runs(stage: Stage) -> None:
     assert await stage.fate(accepted) == "cancelled"
 
 
-async def test_the_turn_that_answers_it_is_asked_to_stop(stage: Stage) -> None:
+async def test_the_turn_that_answers_the_item_is_asked_to_stop(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     begun = await stage.begin()
     await cancel(stage, accepted)
@@ -38,7 +38,7 @@ async def test_the_turn_that_answers_it_is_asked_to_stop(stage: Stage) -> None:
     assert await stage.fate(accepted) is None
 
 
-async def test_a_turn_that_answers_something_else_goes_on(stage: Stage) -> None:
+async def test_a_turn_that_answers_another_item_continues(stage: Stage) -> None:
     await stage.accept("first", source=LOCAL_CLI)
     begun = await stage.begin()
     waiting = await stage.accept("second", source=LOCAL_CLI)
@@ -47,7 +47,7 @@ async def test_a_turn_that_answers_something_else_goes_on(stage: Stage) -> None:
     assert not (await renew(stage, begun)).stop_requested
 
 
-async def test_calls_left_for_another_try_get_a_result(stage: Stage) -> None:
+async def test_open_calls_of_an_earlier_attempt_get_a_result(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     begun = await stage.begin()
     await call(stage, begun, ("c", "pure"))
@@ -60,7 +60,7 @@ async def test_calls_left_for_another_try_get_a_result(stage: Stage) -> None:
     ]
 
 
-async def test_what_was_tried_before_is_cancelled_also_while_another_turn_runs(stage: Stage) -> None:
+async def test_an_item_with_an_earlier_attempt_is_cancelled_while_another_turn_runs(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     later = Failure(reason="not now", retry_at=stage.clock.now() + 1_000_000)
     assert await fail(stage, await stage.begin(), later) == "again"

@@ -1,4 +1,4 @@
-"""Giving a task away: one session for one call, of the same people, and stopped with who gave it."""
+"""Delegating a task: one child session for each call, with the same people, stopped with its parent."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from keryx.core.turns.transactions.delegate_task import (
 from keryx.core.turns.transactions.fail_turn import Failure, fail_turn, stop_session
 from keryx.core.turns.transactions.record_step import record_calls
 from keryx.core.turns.views.delegated_tasks import TaskEnded, find_ended
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.views.pending_work import list_ready
 from keryx.core.turns.views.turn import show_turn
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Database
@@ -79,7 +79,7 @@ async def ended(stage: Stage, task: Delegated) -> TaskEnded | None:
     return await stage.look(lambda tx: find_ended(tx, task.inbox_id, person_id=owner_id))
 
 
-async def test_the_same_call_finds_the_same_session_again(stage: Stage) -> None:
+async def test_a_repeated_call_finds_its_child_session(stage: Stage) -> None:
     begun = await begun_at(stage)
     [key] = await calls(stage, begun)
     first = await give(stage, begun.lease.session_id, key)
@@ -87,7 +87,7 @@ async def test_the_same_call_finds_the_same_session_again(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("where", [dm, group])
-async def test_it_belongs_to_the_same_people_and_is_told_nowhere(
+async def test_a_child_session_has_the_same_people_and_no_surface(
     stage: Stage, where: Callable[[], Source]
 ) -> None:
     begun = await begun_at(stage, where())
@@ -102,11 +102,12 @@ async def test_it_belongs_to_the_same_people_and_is_told_nowhere(
     assert (view.delegation.depth, list(view.delegation.tools)) == (1, ["look"])
     assert view.audience_id == (None if where is dm else parent.audience_id)
     assert await ended(stage, task) is None
-    assert (await stage.finish(working, "42")).deliveries == ()
+    await stage.finish(working, "42")
+    assert await stage.rows(f"SELECT id FROM outbox WHERE turn_id = {working.turn_id}") == []
     assert await ended(stage, task) == TaskEnded(answer="42")
 
 
-async def test_only_as_many_as_are_allowed_are_given_away(stage: Stage) -> None:
+async def test_the_delegations_of_a_turn_are_bounded(stage: Stage) -> None:
     begun = await begun_at(stage)
     keys = await calls(stage, begun, count=TASKS_MAX + 1)
     last = await give(stage, begun.lease.session_id, keys[-1])
@@ -114,7 +115,7 @@ async def test_only_as_many_as_are_allowed_are_given_away(stage: Stage) -> None:
     assert isinstance(await give(stage, begun.lease.session_id, keys[-2]), Delegated)
 
 
-async def test_depth_has_an_end(stage: Stage) -> None:
+async def test_the_depth_of_delegation_is_bounded(stage: Stage) -> None:
     begun = await begun_at(stage)
     for _ in range(2):
         await given(stage, begun)
@@ -124,7 +125,7 @@ async def test_depth_has_an_end(stage: Stage) -> None:
         await give(stage, begun.lease.session_id, key)
 
 
-async def test_nobody_gives_tasks_away_in_a_session_they_may_not_see(stage: Stage) -> None:
+async def test_a_task_in_an_invisible_session_is_refused(stage: Stage) -> None:
     ben = await stage.meet("ben")
     begun = await begun_at(stage)
     [key] = await calls(stage, begun)
@@ -132,7 +133,7 @@ async def test_nobody_gives_tasks_away_in_a_session_they_may_not_see(stage: Stag
         await give(stage, begun.lease.session_id, key, person_id=ben.id)
 
 
-async def test_a_turn_that_stops_or_has_ended_gives_nothing_away(stage: Stage) -> None:
+async def test_a_turn_that_stops_or_has_ended_delegates_nothing(stage: Stage) -> None:
     begun = await begun_at(stage)
     [key] = await calls(stage, begun)
     session_id = begun.lease.session_id
@@ -161,7 +162,7 @@ async def test_a_stop_ends_tasks_that_wait_and_asks_those_that_run_to_end(stage:
     assert await ended(stage, tasks[0]) is None
 
 
-async def test_how_it_ends_is_told_in_words(stage: Stage) -> None:
+async def test_a_task_without_an_answer_has_a_reason(stage: Stage) -> None:
     begun = await begun_at(stage)
     first, second = [
         await give(stage, begun.lease.session_id, key) for key in await calls(stage, begun, count=2)
@@ -193,7 +194,7 @@ async def test_without_room_only_tasks_may_begin(stage: Stage) -> None:
     assert await stage.look(lambda tx: list_ready(tx, session_id=session_id, limit=0)) == []
 
 
-async def test_a_link_from_elsewhere_is_no_task_of_ours(stage: Stage) -> None:
+async def test_an_imported_link_is_no_delegation(stage: Stage) -> None:
     begun = await begun_at(stage)
     session_id = begun.lease.session_id
     await stage.do(

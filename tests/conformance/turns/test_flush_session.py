@@ -1,4 +1,4 @@
-"""Memory is flushed before a session expires: once for what was said, silently, and never in anybody's way."""
+"""The flush before a session expires: once for each state, silent, and giving way to everything else."""
 
 import asyncio
 
@@ -19,8 +19,7 @@ from keryx.core.turns.transactions.begin_turn import BegunTurn
 from keryx.core.turns.transactions.fail_turn import Failure, fail_turn, stop_session
 from keryx.core.turns.transactions.flush_session import flush_session, give_way
 from keryx.core.turns.transactions.record_step import record_calls
-from keryx.core.turns.views.expiring_sessions import FLUSHING_MAX, PAGE, list_expiring
-from keryx.core.turns.views.reset_due import reset_due
+from keryx.core.turns.views.expiring_sessions import FLUSHING_MAX, PAGE, list_expiring, reset_due
 from keryx.errors import LeaseLost
 from keryx.store.database import Database, Tx
 from keryx.testing.builders import call_message, dm, group
@@ -47,7 +46,7 @@ async def flush(stage: Stage, session_id: SessionId) -> int | None:
 
 
 async def quiet(stage: Stage, text: str = "I like tea") -> SessionId:
-    """A conversation that expires in less than ten minutes."""
+    """Return a session that expires in less than ten minutes."""
     session_id = await stage.exchange(text)
     stage.clock.advance(50 * MINUTE + 1)
     return session_id
@@ -60,7 +59,7 @@ async def begin_flush(stage: Stage, session_id: SessionId) -> BegunTurn:
     return begun
 
 
-async def test_a_session_is_flushed_ten_minutes_before_it_expires_and_not_sooner(stage: Stage) -> None:
+async def test_a_session_is_flushed_ten_minutes_before_it_expires(stage: Stage) -> None:
     session_id = await stage.exchange("I like tea")
     stage.clock.advance(50 * MINUTE)
     assert await expiring(stage) == []
@@ -70,7 +69,7 @@ async def test_a_session_is_flushed_ten_minutes_before_it_expires_and_not_sooner
     assert await flush(stage, session_id) is not None
 
 
-async def test_a_flush_says_nothing_adds_nothing_and_is_no_activity(stage: Stage) -> None:
+async def test_a_flush_has_no_message_no_reply_and_is_no_activity(stage: Stage) -> None:
     session_id = await quiet(stage)
     before, said = await stage.session(session_id), await stage.said()
     begun = await begin_flush(stage, session_id)
@@ -87,7 +86,7 @@ async def test_a_flush_says_nothing_adds_nothing_and_is_no_activity(stage: Stage
     assert (await stage.item(item.id)).fate == "answered"
 
 
-async def test_what_was_said_is_flushed_once_and_again_only_if_there_is_more(stage: Stage) -> None:
+async def test_a_session_is_flushed_again_only_after_another_message(stage: Stage) -> None:
     session_id = await quiet(stage)
     assert await expiring(stage) == [session_id]
     begun = await begin_flush(stage, session_id)
@@ -100,7 +99,7 @@ async def test_what_was_said_is_flushed_once_and_again_only_if_there_is_more(sta
     assert await expiring(stage) == []
 
 
-async def test_a_process_that_pins_a_session_holds_off_its_reset_and_its_flush(stage: Stage) -> None:
+async def test_a_process_that_pins_a_session_postpones_the_reset_and_the_flush(stage: Stage) -> None:
     session_id = await quiet(stage)
     session = await stage.session(session_id)
     build = NewProcess(command="make", workspace=None)
@@ -118,7 +117,7 @@ async def test_a_process_that_pins_a_session_holds_off_its_reset_and_its_flush(s
     assert (accepted.opened, accepted.reset) == (True, "idle")
 
 
-async def test_of_several_gateways_one_asks_for_the_flush(stage: Stage) -> None:
+async def test_several_gateways_request_one_flush(stage: Stage) -> None:
     session_id = await quiet(stage)
     asks = [
         stage.database.write(lambda tx: flush_session(tx, session_id, settings=stage.settings))
@@ -129,7 +128,7 @@ async def test_of_several_gateways_one_asks_for_the_flush(stage: Stage) -> None:
     await stage.check()
 
 
-async def test_a_message_takes_the_session_from_a_flush_that_runs_wherever_it_runs(stage: Stage) -> None:
+async def test_a_message_takes_the_session_from_a_running_flush_of_any_gateway(stage: Stage) -> None:
     session_id = await quiet(stage)
     flushing = await begin_flush(stage, session_id)
     accepted = await stage.accept("and coffee")
@@ -142,7 +141,7 @@ async def test_a_message_takes_the_session_from_a_flush_that_runs_wherever_it_ru
     assert (await stage.turn(flushing)).state == "stopped"
     assert await stage.texts(session_id) == ["I like tea", "yes", "and coffee", "noted"]
     stage.clock.advance(50 * MINUTE + 1)
-    assert await expiring(stage) == [session_id], "what was said since is flushed in its time"
+    assert await expiring(stage) == [session_id], "later messages are flushed in their time"
 
 
 async def test_a_message_that_steers_or_rolls_back_does_not_wait_for_a_flush_either(stage: Stage) -> None:
@@ -158,7 +157,9 @@ async def test_a_message_that_steers_or_rolls_back_does_not_wait_for_a_flush_eit
     assert "cannot be taken back" not in str(await stage.said())
 
 
-async def test_a_message_after_the_expiry_begins_anew_while_the_old_session_is_flushed(stage: Stage) -> None:
+async def test_a_message_after_the_expiry_opens_the_next_session_while_the_old_one_is_flushed(
+    stage: Stage,
+) -> None:
     session_id = await stage.exchange("I like tea")
     stage.clock.advance(HOUR - 5 * SECOND)
     flushing = await begin_flush(stage, session_id)
@@ -172,7 +173,7 @@ async def test_a_message_after_the_expiry_begins_anew_while_the_old_session_is_f
     assert (await stage.session(session_id)).close_reason == "reset"
 
 
-async def test_a_flush_that_waits_keeps_nobody_from_a_reset_and_runs_in_the_old_session(stage: Stage) -> None:
+async def test_a_waiting_flush_does_not_postpone_the_reset_and_runs_in_the_old_session(stage: Stage) -> None:
     session_id = await quiet(stage)
     inbox_id = await flush(stage, session_id)
     assert inbox_id is not None
@@ -184,7 +185,7 @@ async def test_a_flush_that_waits_keeps_nobody_from_a_reset_and_runs_in_the_old_
     assert begun[accepted.session_id].purpose == "reply"
 
 
-async def test_a_flush_that_waits_is_dropped_for_what_was_said_since(stage: Stage) -> None:
+async def test_a_waiting_flush_is_cancelled_by_a_message(stage: Stage) -> None:
     session_id = await quiet(stage)
     inbox_id = await flush(stage, session_id)
     assert inbox_id is not None
@@ -193,7 +194,7 @@ async def test_a_flush_that_waits_is_dropped_for_what_was_said_since(stage: Stag
     assert [item.id for item in begun.answers] == [accepted.inbox_id]
     await stage.finish(begun)
     item = await stage.item(inbox_id)
-    assert (item.fate, item.fate_note) == ("cancelled", "something else came first")
+    assert (item.fate, item.fate_note) == ("cancelled", "another item came first")
     assert await stage.begin_if_any() is None
 
 
@@ -202,7 +203,7 @@ async def fail(stage: Stage, begun: BegunTurn) -> None:
     await stage.do(lambda tx: fail_turn(tx, begun.held, failure=failure, ids=stage.ids))
 
 
-async def test_a_flush_that_fails_is_tried_again_recorded_and_blocks_no_reset(stage: Stage) -> None:
+async def test_a_failed_flush_is_retried_and_does_not_block_the_reset(stage: Stage) -> None:
     session_id = await quiet(stage)
     said = await stage.said()
     begun = await begin_flush(stage, session_id)
@@ -218,7 +219,7 @@ async def test_a_flush_that_fails_is_tried_again_recorded_and_blocks_no_reset(st
     assert (await stage.accept("good morning")).reset == "idle"
 
 
-async def test_a_flush_whose_gateway_was_killed_is_taken_up(stage: Stage) -> None:
+async def test_a_flush_of_a_killed_gateway_is_recovered(stage: Stage) -> None:
     session_id = await quiet(stage)
     lost = await begin_flush(stage, session_id)
     await stage.lose_holder()
@@ -229,7 +230,7 @@ async def test_a_flush_whose_gateway_was_killed_is_taken_up(stage: Stage) -> Non
     assert await expiring(stage) == []
 
 
-async def test_a_person_may_stop_a_flush_and_it_is_not_begun_again(stage: Stage) -> None:
+async def test_a_flush_that_a_person_stopped_is_not_repeated(stage: Stage) -> None:
     session_id = await quiet(stage)
     begun = await begin_flush(stage, session_id)
     await stage.accept("/stop")
@@ -240,7 +241,7 @@ async def test_a_person_may_stop_a_flush_and_it_is_not_begun_again(stage: Stage)
     assert await stage.do(lambda tx: stop_session(tx, session_id, holder="h")) == "idle"
 
 
-async def test_whoever_changes_the_shape_of_a_session_does_not_wait_for_a_flush(stage: Stage) -> None:
+async def test_undo_does_not_wait_for_a_flush(stage: Stage) -> None:
     session_id = await quiet(stage)
     begun = await begin_flush(stage, session_id)
     owner_id = (await stage.session(session_id)).owner_id
@@ -249,7 +250,7 @@ async def test_whoever_changes_the_shape_of_a_session_does_not_wait_for_a_flush(
     assert await stage.texts(session_id) == []
 
 
-async def test_a_request_that_was_cancelled_is_not_made_again_for_the_same_state(stage: Stage) -> None:
+async def test_a_cancelled_flush_is_not_requested_again_for_the_same_state(stage: Stage) -> None:
     session_id = await quiet(stage)
     assert await flush(stage, session_id) is not None
     assert await flush(stage, session_id) is None
@@ -261,7 +262,7 @@ async def test_a_request_that_was_cancelled_is_not_made_again_for_the_same_state
     assert await expiring(stage) == []
 
 
-async def test_what_is_under_way_is_not_quiet(stage: Stage) -> None:
+async def test_a_session_with_open_work_is_not_flushed(stage: Stage) -> None:
     session_id = await quiet(stage)
     await begin_flush(stage, session_id)
     assert (await expiring(stage), await flush(stage, session_id)) == ([], None)
@@ -269,7 +270,7 @@ async def test_what_is_under_way_is_not_quiet(stage: Stage) -> None:
     assert (await expiring(stage), await flush(stage, session_id)) == ([], None)
 
 
-async def test_closed_and_unreachable_sessions_are_left_alone(stage: Stage) -> None:
+async def test_closed_and_unreachable_sessions_are_not_flushed(stage: Stage) -> None:
     closed = await stage.exchange("one")
     await stage.accept("/new")
     unreachable = await stage.exchange("two", source=group())
@@ -279,13 +280,13 @@ async def test_closed_and_unreachable_sessions_are_left_alone(stage: Stage) -> N
     assert (await flush(stage, closed), await flush(stage, unreachable)) == (None, None)
 
 
-async def test_where_nothing_expires_nothing_is_flushed(stage: Stage) -> None:
+async def test_without_a_policy_no_session_is_flushed(stage: Stage) -> None:
     await quiet(stage)
     stage.set(reset=ResetPolicies())
     assert await expiring(stage) == []
 
 
-async def test_only_a_few_are_flushed_at_the_same_time(stage: Stage) -> None:
+async def test_the_number_of_concurrent_flushes_is_bounded(stage: Stage) -> None:
     users = [f"user-{number}" for number in range(FLUSHING_MAX + 2)]
     for user in users:
         await stage.meet(user)
@@ -300,10 +301,10 @@ async def test_only_a_few_are_flushed_at_the_same_time(stage: Stage) -> None:
     assert len(await expiring(stage)) == 1
 
 
-async def test_only_those_whose_own_policy_makes_them_expire_are_flushed(stage: Stage) -> None:
+async def test_a_session_is_flushed_by_its_own_policy(stage: Stage) -> None:
     """More than a page of others were last active at the same time, and do not expire before the night."""
     hourly = ResetPolicy(mode="idle", idle_minutes=60)
-    stage.set(reset=ResetPolicies(default=ResetPolicy(mode="daily"), by_chat_type={"group": hourly}))
+    stage.set(reset=ResetPolicies(default=ResetPolicy(mode="daily"), by_place={(None, "group"): hourly}))
 
     def open_many(tx: Tx) -> None:
         ana = people.ensure_owner(tx)
@@ -331,7 +332,7 @@ async def test_a_resumed_session_is_flushed_before_it_expires_again(stage: Stage
     assert await flush(stage, session_id) is not None
 
 
-async def test_a_session_that_was_let_go_is_flushed_after_it_was_resumed(stage: Stage) -> None:
+async def test_a_session_that_expired_long_ago_is_flushed_after_it_was_resumed(stage: Stage) -> None:
     session_id = await stage.exchange("I like tea")
     stage.clock.advance(3 * 24 * HOUR)
     await stage.accept("/new")

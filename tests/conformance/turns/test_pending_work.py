@@ -7,8 +7,7 @@ import pytest
 from keryx.core.accounts.transactions import take_connector
 from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries
 from keryx.core.turns.rules.lease import LEASE_TIME
-from keryx.core.turns.views.pending_work import is_left_behind
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.views.pending_work import list_ready, needs_recovery
 from keryx.store.database import Database
 from keryx.testing.builders import dm
 from keryx.testing.clock import FakeClock
@@ -23,7 +22,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
     return stage
 
 
-async def test_as_many_sessions_are_ready_as_there_is_room_for_longest_waiting_first(stage: Stage) -> None:
+async def test_ready_sessions_are_listed_up_to_the_limit_longest_waiting_first(stage: Stage) -> None:
     sessions = []
     for user in ("cleo", "ana", "ben"):
         sessions.append((await stage.accept(f"hello from {user}", source=dm(user))).session_id)
@@ -32,23 +31,23 @@ async def test_as_many_sessions_are_ready_as_there_is_room_for_longest_waiting_f
     assert await stage.look(partial(list_ready, limit=2)) == sessions[:2]
 
 
-async def test_a_turn_is_left_behind_when_its_lease_has_run_out(stage: Stage) -> None:
+async def test_a_turn_with_an_expired_lease_needs_recovery(stage: Stage) -> None:
     await stage.accept("hello")
     await stage.begin()
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)
     await stage.lose_holder()
-    assert await stage.look(is_left_behind)
+    assert await stage.look(needs_recovery)
     await stage.recover()
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)
 
 
-async def test_a_delivery_is_left_behind_when_its_account_is_no_longer_held(stage: Stage) -> None:
+async def test_a_delivery_of_an_account_without_a_holder_needs_recovery(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="node"))
     assert connector is not None
     assert len(await stage.do(lambda tx: claim_deliveries(tx, connector))) == 1
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)
     stage.clock.advance(LEASE_TIME + 1)
-    assert await stage.look(is_left_behind)
+    assert await stage.look(needs_recovery)
     await stage.recover()
-    assert not await stage.look(is_left_behind)
+    assert not await stage.look(needs_recovery)

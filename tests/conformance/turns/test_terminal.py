@@ -1,4 +1,4 @@
-"""What a terminal sees of a store: everything said at its address, once, and what is to be done there."""
+"""What a terminal shows: each delivery to its address once, and the work of its session."""
 
 from dataclasses import replace
 
@@ -14,11 +14,17 @@ from keryx.core.deliveries.rules.delivery import Sent
 from keryx.core.deliveries.transactions.claim_deliveries import claim_deliveries, record_delivery
 from keryx.core.turns.transactions.fail_turn import Failure, stop_turn
 from keryx.core.turns.transactions.record_step import record_pause, record_text
-from keryx.core.turns.views.ready_sessions import may_begin
+from keryx.core.turns.views.pending_work import may_begin
 from keryx.core.turns.views.terminal import TerminalView, ViewCursor, first_cursor, show_terminal
-from keryx.core.turns.views.terminal_chat import LocalChat
-from keryx.core.turns.views.terminal_leases import HeldLease, list_leases
-from keryx.core.turns.views.terminal_turns import find_item, find_outcome, find_title, is_at_work
+from keryx.core.turns.views.terminal_session import (
+    HeldLease,
+    LocalChat,
+    find_item,
+    find_outcome,
+    find_title,
+    is_at_work,
+    list_leases,
+)
 from keryx.core.upkeep.transactions.record_heartbeat import enter_node
 from keryx.store.database import Database
 from keryx.testing.clock import FakeClock
@@ -64,7 +70,7 @@ async def test_an_empty_store_has_nothing_to_show(stage: Stage) -> None:
     assert await stage.look(lambda tx: list_leases(tx, CHAT)) == []
 
 
-async def test_what_was_said_while_nobody_looked_is_news_and_what_was_sent_is_not(stage: Stage) -> None:
+async def test_unfinished_deliveries_are_new_to_a_terminal_and_sent_ones_are_not(stage: Stage) -> None:
     await stage.exchange("one", "first", source=LOCAL_CLI)
     await send_all(stage)
     await stage.exchange("two", "second", source=LOCAL_CLI)
@@ -72,7 +78,7 @@ async def test_what_was_said_while_nobody_looked_is_news_and_what_was_sent_is_no
     seen = await see(stage, cursor)
     assert [text_of(each.parts) for each in seen.deliveries] == ["second"]
     assert (seen.to_send, seen.unfinished) == (True, 1)
-    # Not named as seen, it is news until it is, also when somebody else has recorded it.
+    # A delivery is new until this terminal has shown it, even if another process has recorded it as sent.
     await send_all(stage)
     seen = await see(stage, seen.cursor)
     assert [(text_of(each.parts), each.is_unfinished) for each in seen.deliveries] == [("second", False)]
@@ -81,7 +87,7 @@ async def test_what_was_said_while_nobody_looked_is_news_and_what_was_sent_is_no
     assert (await see(stage, done)).deliveries == ()
 
 
-async def test_what_others_say_in_the_conversation_is_heard_from_then_on(stage: Stage) -> None:
+async def test_a_terminal_sees_messages_of_others_after_it_entered_the_session(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
     seen = await see(stage, await begin(stage))
     assert (seen.session_id, seen.received) == (session_id, ())
@@ -93,12 +99,12 @@ async def test_what_others_say_in_the_conversation_is_heard_from_then_on(stage: 
         ("and Ostia", "web", "owner"),
     ]
     assert (await see(stage, seen.cursor)).received == ()
-    # In another conversation what was said before is no news.
+    # Earlier messages of another session are not new.
     await stage.accept("/new", source=LOCAL_CLI)
     assert (await see(stage, seen.cursor)).received == ()
 
 
-async def test_what_keeps_an_answer_from_coming_is_seen_until_it_goes_on(stage: Stage) -> None:
+async def test_a_terminal_sees_why_an_answer_is_late_until_the_turn_continues(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     cursor = await begin(stage)
     begun = await stage.begin()
@@ -126,7 +132,7 @@ async def test_what_keeps_an_answer_from_coming_is_seen_until_it_goes_on(stage: 
     assert await stage.fate(accepted) == "answered"
 
 
-async def test_what_is_answered_elsewhere_in_the_conversation_is_seen_once(stage: Stage) -> None:
+async def test_a_reply_to_another_chat_is_seen_once(stage: Stage) -> None:
     stage.set(scope=ScopeSettings(dm="person"))
     chat = replace(CHAT, settings=stage.settings)
     await stage.exchange("about Rome", source=WEB)
@@ -142,7 +148,7 @@ async def test_what_is_answered_elsewhere_in_the_conversation_is_seen_once(stage
     assert (await stage.look(lambda tx: show_terminal(tx, chat, seen.cursor))).elsewhere == ()
 
 
-async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:
+async def test_a_terminal_sees_a_turn_wait_run_and_ask(stage: Stage) -> None:
     session_id = (await stage.accept("hello", source=LOCAL_CLI)).session_id
     cursor = await begin(stage)
     seen = await see(stage, cursor)
@@ -152,7 +158,7 @@ async def test_a_turn_is_seen_waiting_running_and_asking(stage: Stage) -> None:
     await stage.accept("and?", source=LOCAL_CLI)
     seen = await see(stage, cursor)
     assert seen.turn is not None
-    assert (seen.turn.state, seen.turn.said, seen.queued, seen.is_due) == ("running", "I thi", 1, False)
+    assert (seen.turn.state, seen.turn.text, seen.queued, seen.is_due) == ("running", "I thi", 1, False)
     assert not seen.is_at_rest
     assert await stage.look(lambda tx: is_at_work(tx, session_id))
     await call(stage, begun, ("c", "ask"))
@@ -170,7 +176,7 @@ async def test_commands_that_wait_for_a_surface_are_counted(stage: Stage) -> Non
     assert (seen.commands, seen.queued, seen.is_due, seen.is_at_rest) == (1, 0, False, False)
 
 
-async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
+async def test_the_text_of_a_stopped_turn_is_found(stage: Stage) -> None:
     accepted = await stage.accept("hello", source=LOCAL_CLI)
     begun = await stage.begin()
     ended = await stage.look(lambda tx: find_outcome(tx, begun.turn_id))
@@ -183,7 +189,7 @@ async def test_what_stays_of_a_stopped_turn_is_found(stage: Stage) -> None:
     assert item.fate == "cancelled"
 
 
-async def test_what_is_called_is_news_until_it_has_ended_and_is_seen(stage: Stage, clock: FakeClock) -> None:
+async def test_a_call_is_new_until_its_end_was_seen(stage: Stage, clock: FakeClock) -> None:
     await stage.accept("do it", source=LOCAL_CLI)
     first = await see(stage, await begin(stage))
     begun = await stage.begin()
@@ -195,7 +201,7 @@ async def test_what_is_called_is_news_until_it_has_ended_and_is_seen(stage: Stag
         ("b", True, None),
         ("c", False, None),
     ]
-    assert {(each.said, each.name, str(each.arguments), each.took) for each in seen.calls} == {
+    assert {(each.text_before, each.name, str(each.arguments), each.took) for each in seen.calls} == {
         ("I will.", "tool", "{}", None)
     }
     clock.advance(3 * SECOND)
@@ -203,7 +209,7 @@ async def test_what_is_called_is_news_until_it_has_ended_and_is_seen(stage: Stag
     seen = await see(stage, seen.cursor)
     a, _, _ = seen.calls
     assert (a.took, a.has_failed) == (3 * SECOND, False)
-    # Who comes now is told of what still goes on.
+    # A new terminal sees the calls that still run.
     late = await see(stage, await begin(stage))
     assert [each.call_id for each in late.calls] == ["b", "c"]
     seen = await see(stage, seen.cursor)
@@ -232,7 +238,7 @@ async def test_the_calls_of_the_last_turn_and_of_the_next_are_seen_together(stag
     assert [each.call_id for each in (await see(stage, seen.cursor)).calls] == ["b"]
 
 
-async def test_the_calls_of_a_turn_that_nobody_saw_under_way_are_seen_all_the_same(stage: Stage) -> None:
+async def test_the_calls_of_a_turn_between_two_views_are_seen(stage: Stage) -> None:
     await stage.exchange("hello", source=LOCAL_CLI)
     first = await see(stage, await begin(stage))
     await stage.accept("one", source=LOCAL_CLI)
@@ -241,18 +247,18 @@ async def test_the_calls_of_a_turn_that_nobody_saw_under_way_are_seen_all_the_sa
     await act.result(stage, begun, "a")
     await stage.finish(begun)
     seen = await see(stage, first.cursor)
-    assert [(each.call_id, each.said) for each in seen.calls] == [("a", "I will.")]
+    assert [(each.call_id, each.text_before) for each in seen.calls] == [("a", "I will.")]
     assert (await see(stage, seen.cursor)).calls == ()
-    # Who comes now has no use for what is over.
+    # A new terminal does not see ended calls.
     assert (await see(stage, await begin(stage))).calls == ()
 
 
-async def test_a_conversation_has_a_name(stage: Stage) -> None:
+async def test_a_conversation_has_a_title(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
     assert await stage.look(lambda tx: find_title(tx, session_id)) == "about Rome"
 
 
-async def test_terminals_that_hold_something_are_named_with_their_process(stage: Stage) -> None:
+async def test_the_leases_of_terminals_are_listed_with_their_processes(stage: Stage) -> None:
     await stage.do(lambda tx: enter_node(tx, holder="terminal", kind="chat", host="here", pid=7, version="1"))
     await stage.do(lambda tx: take_connector(tx, platform="local", account="", holder="terminal"))
     accepted = await stage.accept("hello", source=LOCAL_CLI)
@@ -264,7 +270,7 @@ async def test_terminals_that_hold_something_are_named_with_their_process(stage:
     assert len(await stage.look(lambda tx: list_leases(tx, CHAT))) == 1
 
 
-async def test_what_gateways_hold_is_left_to_them(stage: Stage) -> None:
+async def test_the_leases_of_gateways_are_not_listed(stage: Stage) -> None:
     await stage.do(
         lambda tx: enter_node(tx, holder="gateway", kind="gateway", host="here", pid=7, version="1")
     )

@@ -1,4 +1,4 @@
-"""A title is asked for once, in nobody's way, and never over a person's own; what it used is counted."""
+"""The title from a model: requested once, giving way, never replacing a person's title; its usage counts."""
 
 from dataclasses import replace
 
@@ -22,9 +22,9 @@ from keryx.core.turns.rules.reset import ResetPolicies, ResetPolicy
 from keryx.core.turns.transactions.begin_turn import BegunTurn
 from keryx.core.turns.transactions.fail_turn import Failure, fail_turn
 from keryx.core.turns.transactions.flush_session import give_way
-from keryx.core.turns.transactions.title_session import ask_title
+from keryx.core.turns.transactions.title_session import request_title
 from keryx.core.turns.views.terminal import first_cursor, show_terminal
-from keryx.core.turns.views.terminal_chat import LocalChat
+from keryx.core.turns.views.terminal_session import LocalChat
 from keryx.core.upkeep.transactions.purge_session import purge_session
 from keryx.errors import LeaseLost
 from keryx.store.database import Database
@@ -54,7 +54,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
 async def exchange(
     stage: Stage, text: str = "Let us go to Rome", *, source: Source | None = None
 ) -> SessionId:
-    """Let something be said and answered by a model."""
+    """Play an exchange with a model."""
     accepted = await stage.accept(text, source=source)
     await stage.finish(await stage.begin(), wants_title=True)
     return accepted.session_id
@@ -75,7 +75,7 @@ async def title_of(stage: Stage, session_id: SessionId) -> tuple[str | None, str
     return session.title, session.title_by
 
 
-async def test_after_the_first_exchange_the_model_names_the_session_once_and_nobody_sees_it(
+async def test_after_the_first_exchange_the_model_titles_the_session_once_and_silently(
     stage: Stage,
 ) -> None:
     session_id = await exchange(stage)
@@ -91,12 +91,12 @@ async def test_after_the_first_exchange_the_model_names_the_session_once_and_nob
     assert await stage.begin_if_any() is None
 
 
-async def test_where_no_model_answered_none_is_asked(stage: Stage) -> None:
+async def test_without_a_model_no_title_is_requested(stage: Stage) -> None:
     await stage.exchange("hello")
     assert await stage.begin_if_any() is None
 
 
-async def test_a_person_s_title_stays_also_one_that_was_given_meanwhile(stage: Stage) -> None:
+async def test_a_title_that_a_person_sets_meanwhile_stays(stage: Stage) -> None:
     session_id = await exchange(stage)
     owner_id = (await stage.session(session_id)).owner_id
     begun = await begin_title(stage)
@@ -110,16 +110,14 @@ async def test_a_person_s_title_stays_also_one_that_was_given_meanwhile(stage: S
     assert await stage.begin_if_any() is None
 
 
-async def test_a_long_conversation_keeps_the_name_people_know_it_by(stage: Stage) -> None:
+async def test_a_long_conversation_keeps_its_title(stage: Stage) -> None:
     session_id = await stage.exchange("hello")
     await stage.tamper(f"UPDATE sessions SET message_total = {MODEL_TITLE_MESSAGES_MAX + 1}")
-    assert await stage.database.write(lambda tx: ask_title(tx, session_id)) is None
+    assert await stage.database.write(lambda tx: request_title(tx, session_id)) is None
 
 
 @pytest.mark.parametrize("text", ["and now?", "!rollback c"])
-async def test_a_message_takes_the_session_from_a_title_and_the_title_comes_after_it(
-    stage: Stage, text: str
-) -> None:
+async def test_a_message_interrupts_a_title_request_which_continues_after_it(stage: Stage, text: str) -> None:
     session_id = await exchange(stage)
     late = await begin_title(stage)
     accepted = await stage.accept(text)
@@ -135,7 +133,7 @@ async def test_a_message_takes_the_session_from_a_title_and_the_title_comes_afte
     assert (await stage.item(again.answers[0].id)).attempts == 1
 
 
-async def test_a_title_that_waits_lets_messages_go_first_and_is_not_dropped(stage: Stage) -> None:
+async def test_a_waiting_title_request_follows_the_messages(stage: Stage) -> None:
     session_id = await exchange(stage)
     for text in ("one", "two"):
         accepted = await stage.accept(text)
@@ -146,14 +144,14 @@ async def test_a_title_that_waits_lets_messages_go_first_and_is_not_dropped(stag
     assert (await title_of(stage, session_id))[1] == "model"
 
 
-async def test_a_title_does_not_count_as_something_unanswered_and_keeps_no_session_from_a_reset(
+async def test_a_title_request_is_not_an_open_item_and_does_not_postpone_a_reset(
     stage: Stage,
 ) -> None:
     stage.set(reset=ResetPolicies(default=ResetPolicy(mode="idle", idle_minutes=60)))
     session_id = await exchange(stage)
     begun = await begin_title(stage)
     stage.clock.advance(HOUR + 1)
-    # Its lease has run out by now; whoever was lost with it is taken up.
+    # Its lease has expired, so its turn is recovered.
     await stage.recover()
     accepted = await stage.accept("good morning")
     assert (accepted.reset, accepted.session_id != session_id) == ("idle", True)
@@ -162,7 +160,7 @@ async def test_a_title_does_not_count_as_something_unanswered_and_keeps_no_sessi
     assert (await stage.turn(begun)).state == "lost"
 
 
-async def test_nobody_sees_a_title_wait_or_run(stage: Stage) -> None:
+async def test_a_title_request_is_not_shown(stage: Stage) -> None:
     await exchange(stage, source=LOCAL_CLI)
     place = LocalChat(source=LOCAL_CLI, settings=stage.settings)
     since = await stage.look(lambda tx: first_cursor(tx, place))
@@ -179,7 +177,7 @@ async def test_nobody_sees_a_title_wait_or_run(stage: Stage) -> None:
     await finish_title(stage, begun)
 
 
-async def test_a_title_that_fails_leaves_the_first_words_and_tells_nobody(stage: Stage) -> None:
+async def test_a_failed_title_request_keeps_the_first_words_and_notifies_no_one(stage: Stage) -> None:
     session_id = await exchange(stage)
     said = await stage.said()
     failure = Failure(reason="the provider is away", retry_at=stage.clock.now())
@@ -197,19 +195,19 @@ async def test_a_title_that_fails_leaves_the_first_words_and_tells_nobody(stage:
     assert await stage.begin_if_any() is None, "it is asked for once"
 
 
-async def test_an_answer_without_a_title_leaves_the_first_words(stage: Stage) -> None:
+async def test_an_answer_without_a_title_keeps_the_first_words(stage: Stage) -> None:
     session_id = await exchange(stage)
     await finish_title(stage, await begin_title(stage), text_message("assistant", ' "" \n'))
     assert await title_of(stage, session_id) == ("Let us go to Rome", "text")
 
 
-async def test_a_title_that_is_the_same_changes_nothing_more(stage: Stage) -> None:
+async def test_an_equal_title_changes_nothing(stage: Stage) -> None:
     session_id = await exchange(stage)
     await finish_title(stage, await begin_title(stage), text_message("assistant", "Let us go to Rome"))
     assert await title_of(stage, session_id) == ("Let us go to Rome", "model")
 
 
-async def test_a_gateway_that_dies_while_it_asks_is_followed_by_one_that_asks_again(stage: Stage) -> None:
+async def test_a_title_request_of_a_dead_gateway_is_retried(stage: Stage) -> None:
     session_id = await exchange(stage)
     lost = await begin_title(stage)
     await stage.lose_holder()
@@ -220,7 +218,7 @@ async def test_a_gateway_that_dies_while_it_asks_is_followed_by_one_that_asks_ag
     assert (await title_of(stage, session_id))[1] == "model"
 
 
-async def test_whoever_changes_the_shape_of_a_session_does_not_wait_for_its_title(stage: Stage) -> None:
+async def test_undo_does_not_wait_for_a_title(stage: Stage) -> None:
     session_id = await exchange(stage)
     begun = await begin_title(stage)
     owner_id = (await stage.session(session_id)).owner_id
@@ -229,7 +227,7 @@ async def test_whoever_changes_the_shape_of_a_session_does_not_wait_for_its_titl
     assert await stage.texts(session_id) == []
 
 
-async def test_what_a_title_used_counts_for_its_session_day_and_model(stage: Stage) -> None:
+async def test_the_usage_of_a_title_counts_for_its_session_day_and_model(stage: Stage) -> None:
     session_id = await exchange(stage)
     await finish_title(stage, await begin_title(stage))
     session = await stage.session(session_id)
@@ -247,12 +245,12 @@ async def test_what_a_title_used_counts_for_its_session_day_and_model(stage: Sta
     assert "50 tokens in (4 cached), 9 out (3 thinking), less than $0.0001." in await says(stage, "/usage")
 
 
-async def test_what_a_fork_s_own_title_used_stays_counted_when_its_parent_is_purged(stage: Stage) -> None:
+async def test_the_usage_of_a_forks_title_stays_when_its_parent_is_purged(stage: Stage) -> None:
     parent = await stage.exchange("hello")
     owner_id = (await stage.session(parent)).owner_id
     person = await stage.look(lambda tx: people.get_person(tx, owner_id))
     fork_id = await stage.do(lambda tx: fork_session(tx, stage.ids, parent, person=person))
-    await stage.do(lambda tx: ask_title(tx, fork_id))
+    await stage.do(lambda tx: request_title(tx, fork_id))
     await finish_title(stage, await begin_title(stage))
     await stage.do(lambda tx: close(tx, parent, person_id=owner_id, reason="done"))
     await stage.do(lambda tx: purge_session(tx, parent, person_id=owner_id))
@@ -260,7 +258,7 @@ async def test_what_a_fork_s_own_title_used_stays_counted_when_its_parent_is_pur
     assert (kept.message_total, kept.input_tokens, kept.thinking_tokens, kept.cost_micros) == (2, 50, 3, 7)
 
 
-async def test_usage_is_told_by_model_and_day_and_in_a_group_only_of_the_group(stage: Stage) -> None:
+async def test_usage_is_shown_by_model_and_day_and_in_a_group_only_for_the_group(stage: Stage) -> None:
     private = await exchange(stage)
     await finish_title(stage, await begin_title(stage))
     await stage.tamper("UPDATE turns SET model = 'openai:small' WHERE purpose = 'title'")

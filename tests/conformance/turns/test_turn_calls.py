@@ -1,4 +1,4 @@
-"""Calls of a turn: stored before they start, started once, each with one result, and asked about."""
+"""Calls of a turn: stored before they start, started once, with one result each, and approvals."""
 
 import asyncio
 
@@ -14,10 +14,11 @@ from keryx.core.turns.rules.inbox import ATTEMPTS_MAX
 from keryx.core.turns.rules.turn import UNKNOWN_RESULT
 from keryx.core.turns.tables import leases, turns
 from keryx.core.turns.transactions.begin_turn import BegunTurn, begin_turn
-from keryx.core.turns.transactions.close_steps import NO_RESULT, NOT_RUN
 from keryx.core.turns.transactions.fail_turn import Failure, stop_session
 from keryx.core.turns.transactions.flush_session import give_way
 from keryx.core.turns.transactions.record_step import (
+    NO_RESULT,
+    NOT_RUN,
     CallAlreadyEnded,
     NotStarted,
     Started,
@@ -84,7 +85,7 @@ async def test_a_call_gets_one_result(stage: Stage) -> None:
         await stage.do(lambda tx: record_result(tx, begun.held, result=bad))
 
 
-async def test_two_results_at_once_are_one(stage: Stage) -> None:
+async def test_of_two_concurrent_results_one_is_stored(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     await call(stage, begun, ("a", "once"))
@@ -92,7 +93,7 @@ async def test_two_results_at_once_are_one(stage: Stage) -> None:
     assert [type(each) for each in results].count(Appended) == 1
 
 
-async def test_starts_at_once_are_one(stage: Stage) -> None:
+async def test_of_concurrent_starts_one_succeeds(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     await call(stage, begun, ("a", "once"))
@@ -100,7 +101,7 @@ async def test_starts_at_once_are_one(stage: Stage) -> None:
     assert [type(each) for each in started].count(Started) == 1
 
 
-async def test_a_once_call_starts_at_most_once_over_crashes_and_says_that_it_is_unknown(stage: Stage) -> None:
+async def test_a_once_call_starts_at_most_once_and_is_unknown_after_a_crash(stage: Stage) -> None:
     session_id = (await stage.accept("pay")).session_id
     begun = await stage.begin()
     await call(stage, begun, ("pay", "once"), ("look", "pure"))
@@ -117,7 +118,7 @@ async def test_a_once_call_starts_at_most_once_over_crashes_and_says_that_it_is_
     assert outputs(await stage.transcript(session_id)) == [UNKNOWN_RESULT, "done"]
 
 
-async def test_an_idempotent_call_runs_again_under_the_same_key(stage: Stage) -> None:
+async def test_an_idempotent_call_runs_again_with_the_same_key(stage: Stage) -> None:
     await stage.accept("save")
     keys_used = set()
     for _ in range(ATTEMPTS_MAX - 1):
@@ -135,7 +136,7 @@ async def test_an_idempotent_call_runs_again_under_the_same_key(stage: Stage) ->
     await stage.finish(begun)
 
 
-async def test_calls_left_open_at_the_end_of_a_turn_get_a_result_that_says_why(stage: Stage) -> None:
+async def test_open_calls_of_an_ended_turn_get_a_result_with_the_reason(stage: Stage) -> None:
     session_id = (await stage.accept("one")).session_id
     begun = await stage.begin()
     await call(stage, begun, ("a", "pure"), ("b", "once"))
@@ -146,7 +147,7 @@ async def test_calls_left_open_at_the_end_of_a_turn_get_a_result_that_says_why(s
     assert await stage.texts(session_id) == ["one", "never mind"]
 
 
-async def test_open_calls_on_a_branch_that_was_left_are_not_taken_up(stage: Stage) -> None:
+async def test_open_calls_on_an_inactive_branch_are_not_adopted(stage: Stage) -> None:
     first = await stage.accept("one")
     session = await stage.session(first.session_id)
     begun = await stage.begin()
@@ -163,7 +164,7 @@ async def test_open_calls_on_a_branch_that_was_left_are_not_taken_up(stage: Stag
     assert outputs(await stage.transcript(first.session_id)) == []
 
 
-async def test_what_a_turn_is_saying_is_kept_until_it_has_said_it(stage: Stage) -> None:
+async def test_the_text_so_far_is_stored_until_the_turn_ends(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     for begins, text in ((0, "Hel"), (3, "lo \ud800"), (3, "again")):
@@ -172,19 +173,18 @@ async def test_what_a_turn_is_saying_is_kept_until_it_has_said_it(stage: Stage) 
                 tx, begun.held, start=begins, text=text
             )
         )
-    chunks = await stage.look(lambda tx: turns.list_chunks(tx, begun.turn_id))
-    assert chunks == [(0, "Hel"), (3, "lo \ud800")]
-    assert await stage.look(lambda tx: turns.list_chunks(tx, begun.turn_id, start=3)) == [(3, "lo \ud800")]
+    assert await stage.look(lambda tx: turns.text_so_far(tx, begun.turn_id)) == "Hello \ud800"
+    assert await stage.look(lambda tx: turns.text_so_far(tx, begun.turn_id, start=3)) == "lo \ud800"
     await stage.finish(begun, "Hello")
-    assert await stage.look(lambda tx: turns.list_chunks(tx, begun.turn_id)) == []
+    assert await stage.look(lambda tx: turns.text_so_far(tx, begun.turn_id)) == ""
 
 
-async def test_a_turn_that_is_not_there_is_not_found(stage: Stage) -> None:
+async def test_a_missing_turn_is_not_found(stage: Stage) -> None:
     with pytest.raises(NotFound):
         await stage.look(lambda tx: turns.get_turn(tx, 999))
 
 
-async def test_a_turn_that_waits_goes_on_only_with_the_answer(stage: Stage) -> None:
+async def test_a_waiting_turn_resumes_only_with_the_answer(stage: Stage) -> None:
     first = await stage.accept("delete it")
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))
@@ -195,7 +195,7 @@ async def test_a_turn_that_waits_goes_on_only_with_the_answer(stage: Stage) -> N
     second = await stage.accept("and then?")
     assert await stage.begin_if_any() is None
     assert await stage.do(lambda tx: begin_turn(tx, holder="x", session_id=first.session_id)) is None
-    # Nobody is in the way of other sessions, however long the answer takes.
+    # A waiting turn does not block other sessions.
     await stage.meet("ben")
     await stage.accept("meanwhile", source=dm("ben"))
     await stage.finish(await stage.begin())
@@ -213,7 +213,7 @@ async def test_a_turn_that_waits_goes_on_only_with_the_answer(stage: Stage) -> N
     assert await stage.fate(second) == "answered"
 
 
-async def test_what_a_person_allowed_holds_over_a_crash(stage: Stage) -> None:
+async def test_an_approval_holds_after_a_crash(stage: Stage) -> None:
     first = await stage.accept("delete it")
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))
@@ -232,7 +232,7 @@ async def test_what_a_person_allowed_holds_over_a_crash(stage: Stage) -> None:
     assert [text for _, text in await stage.said()] == ["May I?", "deleted"]
 
 
-async def test_what_a_person_denied_does_not_start(stage: Stage) -> None:
+async def test_a_denied_call_does_not_start(stage: Stage) -> None:
     first = await stage.accept("delete it")
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))
@@ -243,7 +243,7 @@ async def test_what_a_person_denied_does_not_start(stage: Stage) -> None:
     assert isinstance(await start(stage, again, "c"), NotStarted)
 
 
-async def test_a_turn_that_waits_can_be_stopped(stage: Stage) -> None:
+async def test_a_waiting_turn_can_be_stopped(stage: Stage) -> None:
     first = await stage.accept("delete it")
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))
@@ -256,7 +256,7 @@ async def test_a_turn_that_waits_can_be_stopped(stage: Stage) -> None:
     assert await stage.begin_if_any() is None
 
 
-async def test_while_another_holds_the_session_a_waiting_turn_does_not_go_on(stage: Stage) -> None:
+async def test_a_waiting_turn_does_not_resume_while_another_holder_has_the_session(stage: Stage) -> None:
     first = await stage.accept("delete it")
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))

@@ -1,4 +1,4 @@
-"""Failing turns: told where the question came from, tried again in order, and never in the way of others."""
+"""Failed turns: reported in the chat of the question, retried in order, without delaying others."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
     return stage
 
 
-async def test_a_failure_is_told_where_the_question_came_from(stage: Stage) -> None:
+async def test_a_failure_is_reported_in_the_chat_of_the_question(stage: Stage) -> None:
     accepted = await stage.accept("one", source=group())
     begun = await stage.begin()
     partial = text_message("assistant", "The answer is")
@@ -42,7 +42,7 @@ async def test_a_failure_is_told_where_the_question_came_from(stage: Stage) -> N
     assert (turn.state, turn.reason) == ("failed", "the model is gone")
 
 
-async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
+async def test_a_failure_may_be_reported_elsewhere_or_nowhere(stage: Stage) -> None:
     await stage.accept("one")
     to = [Address(platform="signal", chat_id="ops")]
     await fail(stage, await stage.begin(), Failure(reason="no", to=to))
@@ -52,7 +52,7 @@ async def test_a_failure_may_be_told_elsewhere_or_nowhere(stage: Stage) -> None:
 
 @pytest.mark.parametrize("end", ["again", "failed", "stopped", "rolled back"])
 @pytest.mark.parametrize("text", ["The answer is", ""])
-async def test_what_an_answer_used_that_never_came_counts(stage: Stage, end: str, text: str) -> None:
+async def test_the_usage_of_a_discarded_answer_counts(stage: Stage, end: str, text: str) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     parts = (TextPart(text=text),) if text else ()
@@ -86,7 +86,7 @@ async def test_a_turn_knows_whether_the_attempt_before_it_failed(stage: Stage) -
     await stage.lose_holder()
     await stage.recover()
     again = await stage.begin()
-    # Who was lost did not fail.
+    # A lost turn did not fail.
     assert not again.has_failed
     await fail(stage, again, Failure(reason="busy", retry_at=stage.clock.now()))
     again = await stage.begin()
@@ -96,7 +96,7 @@ async def test_a_turn_knows_whether_the_attempt_before_it_failed(stage: Stage) -
     assert not (await stage.begin()).has_failed
 
 
-async def test_a_retry_waits_for_its_time_and_so_does_what_came_behind(stage: Stage) -> None:
+async def test_a_retry_and_the_messages_behind_it_wait(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     await call(stage, begun, ("a", "idempotent"), ("b", "once"))
@@ -106,7 +106,7 @@ async def test_a_retry_waits_for_its_time_and_so_does_what_came_behind(stage: St
     assert await stage.said() == []
     second = await stage.accept("two")
     assert await stage.begin_if_any() is None
-    # Put off, so that it does not stand in the way of others.
+    # The item is delayed, so that other sessions are not.
     assert (await stage.item(second.inbox_id)).ready_at == retry_at
     stage.clock.advance(MINUTE)
     again = await stage.begin()
@@ -125,7 +125,7 @@ async def test_an_interruption_does_not_wait_for_a_retry(stage: Stage) -> None:
     assert len((await stage.begin()).answers) == 2
 
 
-async def test_after_too_many_tries_a_retry_is_a_failure(stage: Stage) -> None:
+async def test_after_too_many_attempts_a_retry_is_a_failure(stage: Stage) -> None:
     accepted = await stage.accept("one")
     outcomes = []
     for _ in range(ATTEMPTS_MAX):
@@ -136,7 +136,7 @@ async def test_after_too_many_tries_a_retry_is_a_failure(stage: Stage) -> None:
     assert [text for _, text in await stage.said()] == ["I could not answer: busy\n/retry tries again."]
 
 
-async def test_eight_sessions_that_must_wait_do_not_hold_up_a_ninth(stage: Stage) -> None:
+async def test_eight_waiting_sessions_do_not_delay_a_ninth(stage: Stage) -> None:
     for number in range(8):
         await stage.meet(f"user{number}")
         await stage.accept(f"hello {number}", source=dm(f"user{number}"))
@@ -148,7 +148,7 @@ async def test_eight_sessions_that_must_wait_do_not_hold_up_a_ninth(stage: Stage
     assert (await stage.begin()).lease.session_id == accepted.session_id
 
 
-async def test_counters_hold_over_every_end(stage: Stage) -> None:
+async def test_counters_are_right_after_every_kind_of_end(stage: Stage) -> None:
     accepted = await stage.accept("one")
     session: sessions.Session | None = None
     for _ in range(2):
@@ -161,7 +161,7 @@ async def test_counters_hold_over_every_end(stage: Stage) -> None:
     assert (session.message_count, session.message_total, session.tool_call_count) == (5, 5, 2)
 
 
-async def test_a_fire_ends_as_its_turn_does(stage: Stage) -> None:
+async def test_a_fire_has_the_outcome_of_its_turn(stage: Stage) -> None:
     ana = await stage.meet("hana")
     plan = SchedulePlan(name="tea", rule="every 1h", zone="UTC", parts=(TextPart(text="Tea?"),), route=ORIGIN)
     made = await stage.do(lambda tx: create_schedule(tx, plan, person_id=ana.id, origin=dm("hana")))
@@ -185,7 +185,7 @@ async def test_a_fire_ends_as_its_turn_does(stage: Stage) -> None:
     assert said == [("scheduled", "telegram:hana")] * 2
 
 
-async def test_a_turn_whose_fire_is_gone_ends_all_the_same(stage: Stage) -> None:
+async def test_a_turn_ends_without_its_deleted_fire(stage: Stage) -> None:
     ana = await stage.meet("hana")
     plan = SchedulePlan(name="tea", rule="every 1h", zone="UTC", parts=(TextPart(text="Tea?"),), route=ORIGIN)
     await stage.do(lambda tx: create_schedule(tx, plan, person_id=ana.id, origin=dm("hana")))

@@ -1,4 +1,4 @@
-"""What is answered together: steering, collecting, interrupting, rolling back."""
+"""Messages that one turn answers together: steering, collecting, interrupting, rolling back."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
     return stage
 
 
-async def test_a_steering_message_counts_as_seen_only_when_a_step_commits(stage: Stage) -> None:
+async def test_a_steering_message_is_claimed_only_when_a_step_commits(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     steering = await stage.accept("!steer left")
@@ -46,7 +46,7 @@ async def test_a_steering_message_counts_as_seen_only_when_a_step_commits(stage:
     assert [text for _, text in await stage.said()] == ["went left"]
 
 
-async def test_a_steering_message_nobody_saw_waits_for_the_next_turn(stage: Stage) -> None:
+async def test_an_unread_steering_message_waits_for_the_next_turn(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     steering = await stage.accept("!steer left")
@@ -57,7 +57,7 @@ async def test_a_steering_message_nobody_saw_waits_for_the_next_turn(stage: Stag
     assert await stage.fate(steering) == "answered"
 
 
-async def test_an_answer_may_take_steering_into_account_at_the_very_end(stage: Stage) -> None:
+async def test_a_final_answer_may_claim_steering_messages(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     steering = await stage.accept("!steer left")
@@ -66,7 +66,7 @@ async def test_an_answer_may_take_steering_into_account_at_the_very_end(stage: S
     assert await stage.begin_if_any() is None
 
 
-async def test_steering_brings_along_what_was_said_before_it(stage: Stage) -> None:
+async def test_a_steering_message_takes_earlier_messages_along(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     queued = await stage.accept("two")
@@ -79,7 +79,7 @@ async def test_steering_brings_along_what_was_said_before_it(stage: Stage) -> No
     assert [text for _, text in await stage.said()] == ["one to three", "four"]
 
 
-async def test_what_joined_a_turn_that_was_lost_is_answered_with_it_again(stage: Stage) -> None:
+async def test_messages_that_joined_a_lost_turn_are_answered_with_it(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     second = await stage.accept("two")
@@ -96,7 +96,7 @@ async def test_what_joined_a_turn_that_was_lost_is_answered_with_it_again(stage:
     assert await stage.begin_if_any() is None
 
 
-async def test_the_reply_goes_to_the_origin_of_the_last_message_it_answers(stage: Stage) -> None:
+async def test_the_reply_goes_to_the_chat_of_the_last_message_it_answers(stage: Stage) -> None:
     accepted = await stage.accept("one")
     session = await stage.session(accepted.session_id)
     laptop = dm("a", platform="signal")
@@ -150,7 +150,9 @@ async def test_in_a_group_only_the_person_a_turn_answers_steers_it(stage: Stage)
 
 
 @pytest.mark.parametrize("mode", ["collect", "steer", "stop", "rollback"])
-async def test_in_a_group_a_turn_answers_one_person_and_nobody_is_left_out(stage: Stage, mode: str) -> None:
+async def test_in_a_group_each_turn_answers_one_person_and_everyone_gets_an_answer(
+    stage: Stage, mode: str
+) -> None:
     await stage.meet("owner", role="owner")
     await stage.meet("ben")
     said = [("owner", "one"), ("owner", "two"), ("ben", "three"), ("owner", "four")]
@@ -165,7 +167,7 @@ async def test_in_a_group_a_turn_answers_one_person_and_nobody_is_left_out(stage
     assert answered == [["one", "two"], ["three"], ["four"]]
 
 
-async def test_in_a_group_a_turn_that_begins_again_answers_whom_it_answered(stage: Stage) -> None:
+async def test_in_a_group_a_repeated_turn_answers_the_same_person(stage: Stage) -> None:
     await stage.meet("ben")
     first = await stage.accept("one", source=group("ana"))
     begun = await stage.begin()
@@ -192,7 +194,7 @@ async def test_collected_messages_wait_for_a_pause_and_become_one_turn(stage: St
     assert await stage.texts(first.session_id) == ["one", "two", "both"]
 
 
-async def test_collecting_ends_after_thirty_seconds_whatever_comes(stage: Stage) -> None:
+async def test_collecting_ends_after_thirty_seconds_in_any_case(stage: Stage) -> None:
     for number in range(15):
         await stage.accept(f"!collect message {number}")
         assert await stage.begin_if_any() is None
@@ -200,7 +202,7 @@ async def test_collecting_ends_after_thirty_seconds_whatever_comes(stage: Stage)
     assert len((await stage.begin()).answers) == 15
 
 
-async def test_an_interruption_is_answered_with_all_that_waits(stage: Stage) -> None:
+async def test_an_interruption_is_answered_with_all_waiting_messages(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     second = await stage.accept("two")
@@ -210,7 +212,7 @@ async def test_an_interruption_is_answered_with_all_that_waits(stage: Stage) -> 
     assert [await stage.fate(each) for each in (first, second, third)] == ["cancelled", "merged", "answered"]
 
 
-async def test_a_stop_keeps_what_was_said_so_far(stage: Stage) -> None:
+async def test_a_stop_keeps_the_text_so_far(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     assert await stage.do(lambda tx: stop_session(tx, accepted.session_id, holder="x")) == "stopping"
@@ -227,7 +229,7 @@ async def test_a_stop_keeps_what_was_said_so_far(stage: Stage) -> None:
     assert await stage.begin_if_any() is None
 
 
-async def test_a_torn_call_alone_is_nothing_that_was_said(stage: Stage) -> None:
+async def test_an_unfinished_call_alone_is_not_stored(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     partial = call_message(("torn", "once"))
@@ -235,7 +237,7 @@ async def test_a_torn_call_alone_is_nothing_that_was_said(stage: Stage) -> None:
     assert len(await stage.transcript(accepted.session_id)) == 1
 
 
-async def test_a_rolled_back_turn_leaves_only_what_was_asked_and_both_are_answered(stage: Stage) -> None:
+async def test_a_rollback_keeps_only_the_question_and_both_messages_are_answered(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     await call(stage, begun, ("c", "pure"), text="Let me look.")
@@ -249,11 +251,11 @@ async def test_a_rolled_back_turn_leaves_only_what_was_asked_and_both_are_answer
     assert await stage.texts(first.session_id) == ["one", "two", "both"]
     assert [await stage.fate(first), await stage.fate(second)] == ["merged", "answered"]
     assert [text for _, text in await stage.said()] == ["both"]
-    # Nothing is deleted: the branch that was dropped still has all of it.
+    # Nothing is deleted: the former branch has all messages.
     assert (await stage.session(first.session_id)).message_total == 5
 
 
-async def test_what_steered_a_turn_that_is_rolled_back_is_said_again(stage: Stage) -> None:
+async def test_steering_messages_of_a_rolled_back_turn_are_answered_again(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     await call(stage, begun, ("c", "pure"), text="Let me look.")
@@ -269,7 +271,7 @@ async def test_what_steered_a_turn_that_is_rolled_back_is_said_again(stage: Stag
     assert await stage.texts(first.session_id) == ["one", "left", "two", "all"]
 
 
-async def test_a_rollback_that_comes_too_late_stops_the_turn_and_says_so(stage: Stage) -> None:
+async def test_a_rollback_that_comes_too_late_stops_the_turn_with_a_notice(stage: Stage) -> None:
     first = await stage.accept("one")
     begun = await stage.begin()
     await stage.accept("!rollback two")
@@ -294,7 +296,7 @@ async def test_effects_of_a_lost_turn_count_against_a_rollback_of_the_next(stage
     assert await roll_back(stage, begun) == "stopped"
 
 
-async def test_all_that_a_turn_began_with_stays_when_it_is_rolled_back(stage: Stage) -> None:
+async def test_a_rollback_keeps_all_messages_that_the_turn_began_with(stage: Stage) -> None:
     first = await stage.accept("!collect one")
     await stage.accept("!collect two")
     stage.clock.advance(MINUTE)

@@ -9,7 +9,7 @@ from keryx.core.conversations.rules.session import SessionId
 from keryx.core.media import tables as blobs
 from keryx.core.media.transactions import collect_blobs
 from keryx.core.turns.transactions.record_step import record_prompt
-from keryx.core.turns.views.turn_prompt import TurnPrompt, show_prompt
+from keryx.core.turns.views.turn import TurnPrompt, show_prompt
 from keryx.core.upkeep.transactions.purge_session import purge_session
 from keryx.errors import NotFound
 from keryx.store.database import Database
@@ -40,7 +40,7 @@ async def run(stage: Stage, prompt: str, *models: str) -> SessionId:
     return session_id
 
 
-async def test_a_turn_keeps_the_last_model_it_asked_and_the_very_texts(stage: Stage) -> None:
+async def test_a_turn_records_its_last_model_and_the_exact_texts(stage: Stage) -> None:
     prompt = "Be brief.\x00\ud800"
     await run(stage, prompt, "small", "m\x00")
     ((turn_id, person_id),) = await stage.rows("SELECT id, person_id FROM turns")
@@ -52,14 +52,14 @@ async def test_a_turn_keeps_the_last_model_it_asked_and_the_very_texts(stage: St
     assert digest == sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def test_a_turn_that_asked_no_model_ran_with_nothing(stage: Stage) -> None:
+async def test_a_turn_without_a_model_request_has_no_prompt(stage: Stage) -> None:
     await stage.accept("one")
     begun = await stage.begin()
     ((person_id,),) = await stage.rows("SELECT person_id FROM turns")
     assert await stage.look(lambda tx: show_prompt(tx, begun.turn_id, person_id=int(str(person_id)))) is None
 
 
-async def test_a_text_is_kept_once_and_not_collected_while_a_session_is_there(stage: Stage) -> None:
+async def test_a_text_is_stored_once_and_kept_while_its_session_exists(stage: Stage) -> None:
     for prompt in ("Be brief.", "Be brief.", "Be long."):
         session_id = await run(stage, prompt)
         stage.clock.advance(2 * DAY)
@@ -71,7 +71,7 @@ async def test_a_text_is_kept_once_and_not_collected_while_a_session_is_there(st
     assert len(await stage.do(collect_blobs)) == 3
 
 
-async def test_what_nobody_needed_for_long_is_safe_again_when_it_is_brought_again(stage: Stage) -> None:
+async def test_an_unused_text_that_is_stored_again_is_not_collected(stage: Stage) -> None:
     digest = sha256(TOOLS.encode()).hexdigest()
     size = len(TOOLS)
     await stage.do(
@@ -82,4 +82,4 @@ async def test_what_nobody_needed_for_long_is_safe_again_when_it_is_brought_agai
     stage.clock.advance(DAY - 1)
     await run(stage, "Be brief.")
     ((created_at,),) = await stage.rows(f"SELECT created_at FROM blobs WHERE hash = '{digest}'")
-    assert created_at == stage.clock.now(), "whoever collects at this moment leaves it alone"
+    assert created_at == stage.clock.now(), "a concurrent collection keeps it"

@@ -30,23 +30,22 @@ from keryx.core.deliveries.views.message_fates import (
 from keryx.core.people.rules.person import PersonId
 from keryx.core.people.tables import access, people
 from keryx.core.turns.rules.lease import LEASE_TIME
-from keryx.core.turns.transactions.answer_command import answer_command
 from keryx.core.turns.transactions.begin_turn import BegunTurn
 from keryx.core.turns.transactions.cancel_item import cancel_item
 from keryx.core.turns.transactions.fail_turn import Failure, fail_turn, hand_back_turn, stop_turn
 from keryx.core.turns.transactions.flush_session import give_way
+from keryx.core.turns.transactions.inbox_items import answer_command
 from keryx.core.turns.transactions.record_step import ask_approval, record_calls, record_text
-from keryx.core.turns.views.pending_work import is_due
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.views.pending_work import has_due_deliveries, list_ready
 from keryx.core.turns.views.turn import (
     audience_at,
     list_commands,
     list_speaking,
     list_stopping,
-    said_so_far,
     show_turn,
+    text_so_far,
 )
-from keryx.core.upkeep.tables import malformed_updates, nodes
+from keryx.core.upkeep import tables as nodes
 from keryx.core.upkeep.transactions.keep_malformed import keep_malformed
 from keryx.core.upkeep.transactions.record_heartbeat import enter_node, leave_node, release_dead_node
 from keryx.core.upkeep.views.nodes import show_nodes
@@ -118,7 +117,7 @@ async def test_a_preview_without_a_receipt_makes_the_reply_a_marked_repetition(
     assert reply.maybe_repeated_at is not None
 
 
-async def test_a_preview_that_was_refused_leaves_no_doubt(stage: Stage, connector: Connector) -> None:
+async def test_a_refused_preview_makes_no_repetition_mark(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -128,7 +127,9 @@ async def test_a_preview_that_was_refused_leaves_no_doubt(stage: Stage, connecto
     assert (reply.platform_message_id, reply.maybe_repeated_at) == (None, None)
 
 
-async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, connector: Connector) -> None:
+async def test_a_turn_that_takes_over_continues_in_the_same_message(
+    stage: Stage, connector: Connector
+) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -142,7 +143,7 @@ async def test_a_turn_that_takes_over_goes_on_in_the_same_message(stage: Stage, 
 
 
 @pytest.mark.parametrize("how", ["undo", "cancel"])
-async def test_what_was_shown_of_a_lost_turn_ends_with_the_message_it_was_to_answer(
+async def test_the_preview_of_a_lost_turn_ends_with_its_item(
     stage: Stage, connector: Connector, how: str
 ) -> None:
     turn = await begun(stage)
@@ -164,7 +165,7 @@ async def test_what_was_shown_of_a_lost_turn_ends_with_the_message_it_was_to_ans
     assert text_of(last.parts) == {"undo": "(taken back)", "cancel": "(stopped)"}[how]
 
 
-async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, connector: Connector) -> None:
+async def test_the_preview_of_a_stopped_turn_stays_with_a_note(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -175,9 +176,7 @@ async def test_what_was_shown_of_a_stopped_turn_stays_marked(stage: Stage, conne
     assert text_of(reply.parts) == "Once upon\n(stopped)"
 
 
-async def test_a_stopped_turn_of_which_nothing_was_shown_says_nothing(
-    stage: Stage, connector: Connector
-) -> None:
+async def test_a_stopped_turn_without_a_preview_sends_nothing(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -186,7 +185,7 @@ async def test_a_stopped_turn_of_which_nothing_was_shown_says_nothing(
     assert await due(stage, connector) == []
 
 
-async def test_a_failure_is_told_in_the_message_that_was_watched(stage: Stage, connector: Connector) -> None:
+async def test_a_failure_replaces_the_preview(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -200,9 +199,7 @@ async def test_a_failure_is_told_in_the_message_that_was_watched(stage: Stage, c
     )
 
 
-async def test_nothing_is_shown_of_other_accounts_or_by_who_lost_the_account(
-    stage: Stage, connector: Connector
-) -> None:
+async def test_only_the_holder_of_an_account_shows_its_previews(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     other = await stage.do(lambda tx: take_connector(tx, platform="discord", account="", holder="node"))
     assert other is not None
@@ -211,7 +208,7 @@ async def test_nothing_is_shown_of_other_accounts_or_by_who_lost_the_account(
     assert await preview_of(stage, connector, turn) is None
 
 
-async def test_a_reply_said_elsewhere_ends_the_preview(stage: Stage, connector: Connector) -> None:
+async def test_a_reply_to_another_chat_ends_the_preview(stage: Stage, connector: Connector) -> None:
     turn = await begun(stage)
     preview = await preview_of(stage, connector, turn)
     assert preview is not None
@@ -221,7 +218,7 @@ async def test_a_reply_said_elsewhere_ends_the_preview(stage: Stage, connector: 
     assert text_of(left.parts) == "(answered elsewhere)"
 
 
-async def test_pieces_are_counted_and_the_first_ones_number_stays(stage: Stage, connector: Connector) -> None:
+async def test_pieces_are_counted_and_the_id_of_the_first_stays(stage: Stage, connector: Connector) -> None:
     await stage.exchange("tell me")
     (reply,) = await due(stage, connector)
     assert await stage.do(lambda tx: record_piece(tx, reply, message_id="1"))
@@ -252,7 +249,7 @@ async def test_a_command_for_the_surface_waits_until_it_is_answered_once(
     assert (await stage.item(waiting.id)).fate == "command"
 
 
-async def test_what_is_told_in_a_group_is_only_what_the_group_heard(stage: Stage) -> None:
+async def test_in_a_group_a_command_shows_only_what_the_group_may_see(stage: Stage) -> None:
     private = await stage.accept("hi")
     shared = await stage.accept("hi all", source=group())
     assert await stage.look(lambda tx: audience_at(tx, dm(), private.session_id)) is None
@@ -268,7 +265,7 @@ async def test_the_text_so_far_is_known_until_the_next_step(stage: Stage) -> Non
     await say(0, "So ")
     await say(3, "it is")
     assert [each.id for each in await stage.look(list_speaking)] == [turn.turn_id]
-    assert await stage.look(lambda tx: said_so_far(tx, turn.turn_id)) == "So it is"
+    assert await stage.look(lambda tx: text_so_far(tx, turn.turn_id)) == "So it is"
     await stage.do(lambda tx: record_calls(tx, turn.held, message=call_message(("c", "pure")), ids=stage.ids))
     assert await stage.look(list_speaking) == []
 
@@ -286,7 +283,7 @@ async def test_a_turn_is_shown_with_its_open_calls(stage: Stage) -> None:
     assert await stage.look(lambda tx: list_stopping(tx, turn.lease.holder)) == [turn.turn_id]
 
 
-async def test_a_turn_is_told_who_speaks_and_where(stage: Stage) -> None:
+async def test_a_turn_gets_the_person_and_the_chat(stage: Stage) -> None:
     blocks = []
     for number, user in enumerate(("ana", "ben", "ben", "ana")):
         await stage.accept(f"hello {number}", source=group(user))
@@ -296,10 +293,10 @@ async def test_a_turn_is_told_who_speaks_and_where(stage: Stage) -> None:
         blocks.append(context_block(view.context))
         await stage.finish(turn)
     assert 'speaker: "Ben"' in blocks[1]
-    assert (blocks[1], blocks[0]) == (blocks[2], blocks[3]), "nothing changed, so no byte does"
+    assert (blocks[1], blocks[0]) == (blocks[2], blocks[3]), "the same facts make the same bytes"
 
 
-async def test_a_turn_is_told_the_chat_that_joined_the_conversation(stage: Stage) -> None:
+async def test_a_turn_gets_the_chat_that_joined_the_conversation(stage: Stage) -> None:
     there = await stage.exchange("figs")
     here = dm("ann", platform="matrix")
     ana = await stage.look(
@@ -314,7 +311,7 @@ async def test_a_turn_is_told_the_chat_that_joined_the_conversation(stage: Stage
     assert "You are talking on matrix, in a direct message." in block
 
 
-async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connector) -> None:
+async def test_a_node_is_alive_until_its_heartbeat_expires(stage: Stage, connector: Connector) -> None:
     assert not await stage.look(nodes.has_gateway)
 
     async def enter(holder: str, kind: Literal["gateway", "chat"]) -> None:
@@ -325,7 +322,7 @@ async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connec
     await enter("node", "gateway")
     turn = await begun(stage)
     shown = await stage.look(show_nodes)
-    assert [(each.holder, each.kind, each.left > 0) for each in shown.nodes] == [
+    assert [(each.holder, each.kind, each.remaining > 0) for each in shown.nodes] == [
         ("chat-1", "chat", True),
         ("node", "gateway", True),
     ]
@@ -335,7 +332,7 @@ async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connec
     assert shown.malformed == 0
     stage.clock.advance(LEASE_TIME + 1)
     assert not await stage.look(nodes.has_gateway)
-    assert all(each.left < 0 for each in (await stage.look(show_nodes)).nodes)
+    assert all(each.remaining < 0 for each in (await stage.look(show_nodes)).nodes)
     await enter("node", "gateway")
     assert await stage.look(nodes.has_gateway)
     stage.clock.advance(2 * HOUR)
@@ -345,7 +342,7 @@ async def test_nodes_are_alive_while_they_say_so(stage: Stage, connector: Connec
     assert (await stage.look(show_nodes)).nodes == ()
 
 
-async def test_what_cannot_be_read_is_kept_once(stage: Stage) -> None:
+async def test_a_malformed_update_is_stored_once(stage: Stage) -> None:
     async def keep() -> bool:
         return await stage.do(
             lambda tx: keep_malformed(
@@ -354,16 +351,16 @@ async def test_what_cannot_be_read_is_kept_once(stage: Stage) -> None:
         )
 
     assert [await keep(), await keep()] == [True, False]
-    (kept,) = await stage.look(lambda tx: malformed_updates.list_newest(tx, limit=5))
+    (kept,) = await stage.look(lambda tx: nodes.list_malformed(tx, limit=5))
     assert (kept.ref, kept.raw, kept.reason) == ("9", "{\ufffd", "not JSON")
-    assert await stage.look(malformed_updates.count) == 1
+    assert await stage.look(nodes.count_malformed) == 1
 
 
-async def test_a_loop_is_told_whether_there_is_work_before_it_writes(
+async def test_a_loop_reads_whether_there_is_work_before_it_writes(
     stage: Stage, connector: Connector
 ) -> None:
     def due(tx: ReadTx) -> bool:
-        return is_due(tx, platform="telegram", account="")
+        return has_due_deliveries(tx, platform="telegram", account="")
 
     accepted = await stage.accept("hello")
     in_session = partial(list_ready, session_id=accepted.session_id)
@@ -394,7 +391,7 @@ async def test_a_waiting_turn_is_work_only_with_its_answer(stage: Stage) -> None
     assert await stage.look(in_session)
 
 
-async def test_what_a_dead_process_held_is_free_at_once_and_its_late_word_is_refused(stage: Stage) -> None:
+async def test_the_leases_of_a_dead_process_end_at_once_and_its_late_write_is_refused(stage: Stage) -> None:
     turn = await begun(stage)
     holder = turn.lease.holder
     taken = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder=holder))
@@ -409,7 +406,9 @@ async def test_what_a_dead_process_held_is_free_at_once_and_its_late_word_is_ref
     await stage.finish(await stage.begin(holder="another"))
 
 
-async def test_what_became_of_everything_is_told_in_order(stage: Stage, connector: Connector) -> None:
+async def test_the_fates_of_messages_and_deliveries_are_listed_in_order(
+    stage: Stage, connector: Connector
+) -> None:
     turn = await begun(stage, "first")
     await stage.accept("/status")
     second = await stage.accept("second")
@@ -443,7 +442,7 @@ async def test_what_became_of_everything_is_told_in_order(stage: Stage, connecto
     assert [[source.chat_id for source in each.surfaces] for each in ended] == [[dm("ana").chat_id]]
 
 
-async def test_a_dead_address_says_when_it_is_tried_again(
+async def test_a_dead_address_has_the_time_of_its_next_probe(
     stage: Stage, connector: Connector, clock: FakeClock
 ) -> None:
     await stage.finish(await begun(stage))

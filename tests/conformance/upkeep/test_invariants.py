@@ -1,4 +1,4 @@
-"""The invariants bite: for each of them, rows that break it are found."""
+"""Each invariant finds rows that break it."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from tests.conformance.stage import Stage, statement
 from tests.faults.world import build_world
 
 TAMPERED: dict[str, str] = {
-    "turn_invariants.claimed_by_nobody": "UPDATE turns SET state = 'finished' WHERE state = 'running'",
+    "turn_invariants.claimed_without_turn": "UPDATE turns SET state = 'finished' WHERE state = 'running'",
     "turn_invariants.wrong_fate": "UPDATE inbox SET ended_at = NULL WHERE state = 'done'",
-    "turn_invariants.answered_by_nobody": "UPDATE inbox SET seq = NULL WHERE fate = 'answered'",
+    "turn_invariants.answered_without_turn": "UPDATE inbox SET seq = NULL WHERE fate = 'answered'",
     "turn_invariants.not_one_answer": "UPDATE inbox SET fate = 'merged' WHERE fate = 'answered'",
     "turn_invariants.failed_silently": "UPDATE inbox SET state = 'dead', fate = 'failed', ended_at = 1 "
     "WHERE state = 'ready'",
@@ -30,7 +30,7 @@ TAMPERED: dict[str, str] = {
     "conversation_invariants.crossed_keys": "UPDATE session_keys SET audience_id = (SELECT MIN(id) FROM audiences)",
     "delivery_invariants.crossed_replies": "UPDATE audiences SET key = 'chat:' || key",
     "approval_invariants.crossed_rules": "UPDATE approvals SET rule_id = (SELECT MIN(r.id) FROM approval_rules r)",
-    "turn_invariants.fallen_epochs": "UPDATE sessions SET lease_epoch = 0",
+    "turn_invariants.falling_epochs": "UPDATE sessions SET lease_epoch = 0",
     "turn_invariants.two_turns": "UPDATE turns SET state = 'running'",
     "turn_invariants.idle_leases": "UPDATE turns SET state = 'waiting' WHERE state = 'running'",
     "conversation_invariants.wrong_totals": "UPDATE sessions SET input_tokens = input_tokens + 1",
@@ -64,11 +64,11 @@ OTHER_WAY = {
 
 
 class TakenBack(Exception):
-    """The trial is over and leaves nothing."""
+    """Rolls the tampering back."""
 
 
 async def breaches(database: Database, sql: str) -> list[Breach]:
-    """Break rows, see what is found, and take it back."""
+    """Break rows, return the breaches, and roll back."""
     found: list[Breach] = []
 
     def tamper(tx: Tx) -> None:
@@ -98,7 +98,7 @@ async def test_broken_rows_are_found(database: Database, clock: FakeClock) -> No
     await stage.check()
 
 
-async def test_as_many_breaches_are_told_as_wanted(tmp_path: Path, clock: FakeClock) -> None:
+async def test_the_number_of_listed_breaches_is_bounded(tmp_path: Path, clock: FakeClock) -> None:
     database = open_database(tmp_path / "keryx.db", clock=clock)
     stage = Stage(database=database, clock=clock)
     for user in ("ana", "ben", "cleo"):

@@ -1,4 +1,4 @@
-"""A purge deletes one session for good, and nothing that another one shows."""
+"""A purge deletes one session for good, and no message that another session shows."""
 
 import random
 from functools import partial
@@ -74,7 +74,7 @@ async def facts_of(talk: Talk) -> list[tuple[str, str | None]]:
     return [(event.kind, event.session_id) for event in events]
 
 
-async def test_a_purged_session_is_gone_with_everything_about_it(talk: Talk, clock: FakeClock) -> None:
+async def test_a_purge_deletes_all_rows_of_a_session(talk: Talk, clock: FakeClock) -> None:
     session_id = await talk.session(key="agent:main:local:dm:cli")
     by = talk.owner.id
     await talk.ask(session_id, "a", ref="1", source=PHONE)
@@ -106,13 +106,13 @@ async def test_a_purged_session_is_gone_with_everything_about_it(talk: Talk, clo
         await do_purge(talk, session_id)
     clock.advance(DAY)
     assert await talk.database.write(collect_blobs) == ["a" * 64]
-    # What was remembered stays; the fact that it is forgotten goes to the person.
+    # The memory stays; the event of forgetting it goes to the person.
     assert await talk.database.write(lambda tx: forget(tx, memory_id, person_id=by))
     kept = await talk.database.read(lambda tx: memories.get_memory(tx, memory_id, person_id=by))
     assert (kept.session_id, kept.seq) == (None, None)
 
 
-async def test_the_indexer_is_told_which_session_was_purged(talk: Talk) -> None:
+async def test_the_indexer_learns_which_session_was_purged(talk: Talk) -> None:
     session_id = await talk.session("a")
     before = await talk.database.read(feed.end)
     await do_purge(talk, session_id)
@@ -123,7 +123,7 @@ async def test_the_indexer_is_told_which_session_was_purged(talk: Talk) -> None:
     assert told[0].position > before
 
 
-async def test_a_session_that_was_purged_can_be_brought_back_and_purged_again(talk: Talk) -> None:
+async def test_a_purged_session_can_be_imported_and_purged_again(talk: Talk) -> None:
     session_id = await talk.session("a")
     audience_id = (await talk.record(session_id)).audience_id
     await do_purge(talk, session_id)
@@ -140,7 +140,7 @@ async def test_a_session_that_was_purged_can_be_brought_back_and_purged_again(ta
     assert (await do_purge(talk, session_id)).messages == 1
 
 
-async def test_a_fork_keeps_what_it_showed_of_a_purged_session(talk: Talk) -> None:
+async def test_a_fork_keeps_its_messages_of_a_purged_session(talk: Talk) -> None:
     session_id = await talk.session("a", "b", "c", "d")
     by = talk.owner.id
     summary = Summary(first_seq=1, last_seq=2, text="in short", tokens_before=9, tokens_after=1)
@@ -169,7 +169,7 @@ async def test_the_middle_of_a_chain_of_forks_can_be_purged(talk: Talk) -> None:
     third = await do_fork(talk, second)
     await talk.say(third, "e", "f")
     by = talk.owner.id
-    # A branch of the third that goes on from a message of the second, and one from the first.
+    # One branch of the third continues from a message of the second, another from the first.
     await talk.database.write(
         lambda tx: undo(tx, third, actor=Actor(person_id=by, give_way=give_way), turns=1)
     )
@@ -197,7 +197,7 @@ async def test_the_middle_of_a_chain_of_forks_can_be_purged(talk: Talk) -> None:
     assert (await talk.record(third)).message_total == 8
 
 
-async def test_a_branch_into_a_purged_grandparent_goes_on_from_its_heir(talk: Talk) -> None:
+async def test_a_branch_into_a_purged_grandparent_continues_from_its_heir(talk: Talk) -> None:
     first = await talk.session("a", "b", "c", "d")
     second = await do_fork(talk, first)
     await talk.say(second, "e", "f")
@@ -213,7 +213,7 @@ async def test_a_branch_into_a_purged_grandparent_goes_on_from_its_heir(talk: Ta
     assert await talk.texts(second) == ["a", "b", "c", "d", "e", "f"]
 
 
-async def test_nothing_is_purged_while_something_of_it_runs(talk: Talk) -> None:
+async def test_a_busy_session_is_not_purged(talk: Talk) -> None:
     session_id = await talk.session("a")
 
     def send(tx: Tx) -> int:
@@ -237,7 +237,7 @@ async def test_nothing_is_purged_while_something_of_it_runs(talk: Talk) -> None:
     assert await talk.texts(session_id) == ["a"]
 
 
-async def test_a_session_is_not_purged_under_its_running_process(talk: Talk) -> None:
+async def test_a_session_with_a_running_process_is_not_purged(talk: Talk) -> None:
     session_id = await talk.session("a")
     new = NewProcess(command="make", workspace=None)
     process_id = await talk.database.write(
@@ -276,7 +276,7 @@ async def test_the_bin_is_emptied_after_thirty_days(talk: Talk, clock: FakeClock
     assert await talk.texts(later) == ["c"]
 
 
-async def test_what_still_runs_stays_in_the_bin(talk: Talk, clock: FakeClock) -> None:
+async def test_a_busy_session_stays_in_the_bin(talk: Talk, clock: FakeClock) -> None:
     by = talk.owner.id
     session_id = await talk.session("a")
     await talk.database.write(lambda tx: delete(tx, session_id, actor=Actor(person_id=by, give_way=give_way)))
@@ -286,7 +286,7 @@ async def test_what_still_runs_stays_in_the_bin(talk: Talk, clock: FakeClock) ->
     assert await talk.database.write(empty_bin) == BinEmptied(purged=(), busy=(session_id,))
 
 
-async def test_prune_bins_old_closed_sessions_and_spares_the_others(talk: Talk, clock: FakeClock) -> None:
+async def test_prune_bins_only_old_closed_sessions(talk: Talk, clock: FakeClock) -> None:
     by = talk.owner.id
     old, pinned, opened, elsewhere = [
         await talk.session(text, source=source)
@@ -313,7 +313,7 @@ async def test_prune_bins_old_closed_sessions_and_spares_the_others(talk: Talk, 
         assert (await talk.record(spared)).deleted_at is None
 
 
-async def test_prune_waits_for_a_turn_that_runs(talk: Talk, clock: FakeClock) -> None:
+async def test_prune_waits_for_a_running_turn(talk: Talk, clock: FakeClock) -> None:
     by = talk.owner.id
     session_id = await talk.session("a")
     await talk.database.write(lambda tx: close(tx, session_id, person_id=by, reason="done"))
@@ -333,7 +333,7 @@ async def test_days_are_not_negative(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_is_done_every_branch_shows_what_a_list_would(talk: Talk, seed: int) -> None:
+async def test_every_branch_shows_what_a_model_of_lists_shows(talk: Talk, seed: int) -> None:
     """Compare with a model that copies lists: per session, the texts of each branch and which one is shown."""
     chance = random.Random(seed)
     by = talk.owner.id
@@ -399,7 +399,7 @@ async def test_whatever_is_done_every_branch_shows_what_a_list_would(talk: Talk,
 
 
 def _last_asked(texts: list[str]) -> tuple[int, int]:
-    """Where the last user messages that stand together begin, and where they have ended."""
+    """Return the range of the last consecutive user messages."""
     end = max(place for place, text in enumerate(texts) if text.endswith("u")) + 1
     begin = end - 1
     while begin and texts[begin - 1].endswith("u"):

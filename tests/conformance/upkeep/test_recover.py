@@ -1,4 +1,4 @@
-"""Recovery: what a crash left is taken up once, by whoever comes first, and nothing is answered twice."""
+"""Recovery after a crash: each turn and delivery once, and no second answer."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
     return stage
 
 
-async def test_there_is_nothing_to_recover_in_a_quiet_store(stage: Stage) -> None:
+async def test_a_store_without_a_crash_needs_no_recovery(stage: Stage) -> None:
     await stage.exchange("one")
     await stage.accept("two")
     await stage.begin()
@@ -42,7 +42,7 @@ async def test_a_turn_without_a_holder_is_lost_and_its_message_answered_once(sta
     accepted = await stage.accept("one")
     lost = await stage.begin()
     await stage.lose_holder()
-    assert await stage.begin_if_any() is None, "its turn is taken up first"
+    assert await stage.begin_if_any() is None, "its turn is recovered first"
     recovered = await stage.recover()
     assert (recovered.turns, recovered.deliveries, bool(recovered)) == (1, 0, True)
     assert not await stage.recover()
@@ -53,7 +53,7 @@ async def test_a_turn_without_a_holder_is_lost_and_its_message_answered_once(sta
     assert await stage.said() == [("telegram:ana", "1")]
 
 
-async def test_recoverers_at_once_take_up_each_turn_once(stage: Stage) -> None:
+async def test_concurrent_recoveries_end_each_turn_once(stage: Stage) -> None:
     for number in range(3):
         await stage.meet(f"user{number}")
         await stage.accept(f"hello {number}", source=dm(f"user{number}"))
@@ -63,7 +63,7 @@ async def test_recoverers_at_once_take_up_each_turn_once(stage: Stage) -> None:
     assert sum(each.turns for each in recovered) == 3
 
 
-async def test_more_than_a_batch_is_taken_up_in_several_calls(stage: Stage) -> None:
+async def test_more_than_a_batch_is_recovered_in_several_calls(stage: Stage) -> None:
     for number in range(BATCH + 1):
         await stage.meet(f"user{number}")
         await stage.accept(f"hello {number}", source=dm(f"user{number}"))
@@ -72,7 +72,7 @@ async def test_more_than_a_batch_is_taken_up_in_several_calls(stage: Stage) -> N
     assert [(await stage.recover()).turns for _ in range(3)] == [BATCH, 1, 0]
 
 
-async def test_after_too_many_crashes_the_message_fails_visibly_with_what_was_said(stage: Stage) -> None:
+async def test_after_too_many_crashes_the_message_fails_visibly_with_the_text_so_far(stage: Stage) -> None:
     accepted = await stage.accept("one")
     for _ in range(ATTEMPTS_MAX):
         begun = await stage.begin()
@@ -91,7 +91,7 @@ async def test_after_too_many_crashes_the_message_fails_visibly_with_what_was_sa
     assert text.startswith("I could not answer: Keryx stopped several times")
 
 
-async def test_a_message_that_waited_behind_a_lost_turn_keeps_its_place(stage: Stage) -> None:
+async def test_a_message_behind_a_lost_turn_keeps_its_place(stage: Stage) -> None:
     await stage.accept("one")
     await stage.begin()
     await stage.accept("two")
@@ -102,7 +102,7 @@ async def test_a_message_that_waited_behind_a_lost_turn_keeps_its_place(stage: S
     assert [text for _, text in await stage.said()] == ["1", "2"]
 
 
-async def test_a_turn_that_was_to_stop_stops_even_if_its_holder_is_lost(stage: Stage) -> None:
+async def test_a_turn_that_was_asked_to_stop_stops_without_its_holder(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     await stage.do(lambda tx: record_text(tx, begun.held, start=0, text="Well"))
@@ -115,7 +115,7 @@ async def test_a_turn_that_was_to_stop_stops_even_if_its_holder_is_lost(stage: S
     assert await stage.begin_if_any() is None
 
 
-async def test_a_turn_that_was_to_be_rolled_back_is(stage: Stage) -> None:
+async def test_a_turn_that_was_to_be_rolled_back_is_rolled_back_without_its_holder(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     message = call_message(("c", "pure"), text="Let me look.")
@@ -127,7 +127,7 @@ async def test_a_turn_that_was_to_be_rolled_back_is(stage: Stage) -> None:
     assert await stage.texts(accepted.session_id) == ["one", "two", "both"]
 
 
-async def test_a_call_that_had_begun_is_unknown_at_the_give_up_too(stage: Stage) -> None:
+async def test_a_started_call_is_unknown_after_the_last_attempt_too(stage: Stage) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     message = call_message(("c", "once"))
@@ -146,11 +146,11 @@ async def test_a_call_that_had_begun_is_unknown_at_the_give_up_too(stage: Stage)
     assert results == [UNKNOWN_RESULT]
 
 
-async def test_a_holder_that_came_back_in_time_is_left_alone(stage: Stage, database: Database) -> None:
+async def test_a_holder_that_came_back_in_time_keeps_its_turn(stage: Stage, database: Database) -> None:
     accepted = await stage.accept("one")
     begun = await stage.begin()
     stage.clock.advance(LEASE_TIME)
-    # The lease has run out, but before it is taken up somebody else takes the session.
+    # The lease has expired, but another holder takes the session before the recovery.
     await stage.tamper("UPDATE sessions SET lease_holder = 'another', lease_expires_at = 99999999999999999")
     assert not await database.write(lambda tx: recover(tx, ids=stage.ids, settings=stage.settings))
     assert (await stage.turn(begun)).state == "running"
@@ -192,7 +192,7 @@ async def test_where_the_platform_deduplicates_a_resend_needs_no_mark(stage: Sta
     assert (delivery.state, delivery.maybe_repeated_at) == ("ready", None)
 
 
-async def test_what_another_gateway_took_up_meanwhile_is_left_alone(
+async def test_a_turn_that_another_gateway_recovered_meanwhile_is_skipped(
     postgres_url: str, clock: FakeClock
 ) -> None:
     meanwhile = Meanwhile("sessions.lock")

@@ -12,8 +12,7 @@ from keryx.core.conversations.rules.message import Message, ToolResultPart, text
 from keryx.core.conversations.views.session_list import list_sessions
 from keryx.core.conversations.views.transcript import list_transcript
 from keryx.core.turns.tables import turns
-from keryx.core.turns.views.turn import said_so_far
-from keryx.core.turns.views.turn_prompt import show_prompt
+from keryx.core.turns.views.turn import show_prompt, text_so_far
 from keryx.core.upkeep.views.invariants import check_invariants
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.model_name import PROVIDERS, nearest_names
@@ -66,7 +65,7 @@ async def test_a_stop_during_a_slow_answer_keeps_the_text_so_far_marked(
     ):
         platform.say("Count.")
         await until(lambda: bool(server.requests))
-        await wait_for(store, lambda tx: said_so_far(tx, FIRST))
+        await wait_for(store, lambda tx: text_so_far(tx, FIRST))
         platform.say("/stop")
         assert_stopped_soon(await end_of(store))
     asked, partial = await transcript(store)

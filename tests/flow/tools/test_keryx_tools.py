@@ -324,7 +324,10 @@ async def test_a_schedule_is_created_changed_paused_and_deleted_with_a_preview(d
 async def test_an_impossible_schedule_is_refused_with_a_reason(desk: Desk) -> None:
     assert "write five or six cron fields" in await desk.refused("preview_schedule", rule="whenever")
     assert "that time has passed" in await desk.refused("preview_schedule", rule="2001-01-01 09:00")
-    for rule, told in (("every blue moon", "say how often"), ("2001-01-01 09:00", "that time has passed")):
+    for rule, told in (
+        ("every blue moon", "give the interval"),
+        ("2001-01-01 09:00", "that time has passed"),
+    ):
         assert told in await desk.refused("schedule", action="add", rule=rule, task="x")
     assert "give 1 to 80 characters" in await desk.refused(
         "schedule", action="add", rule="@daily", task="x", name="n" * 81

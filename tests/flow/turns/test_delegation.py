@@ -203,7 +203,7 @@ async def test_failed_and_refused_tasks_are_reported_to_the_parent(
     assert told[4] == "'task' is blank; give a text."
     assert all(each.startswith("The task was not done: the key is wrong. ") for each in told[5:8])
     assert told[8] == (
-        "Nothing was delegated. A turn may give away 8 tasks; do the rest here, or in the next turn."
+        "Nothing was delegated. A turn may delegate 8 tasks; do the rest here, or in the next turn."
     )
     # Only delegated tasks have sessions.
     assert len(await children(store)) == 5

@@ -1,5 +1,6 @@
 """Validation of schedule plans and options."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -52,5 +53,5 @@ def test_invalid_options_cannot_be_constructed(wrong: dict[str, Any]) -> None:
 
 def test_options_are_read_back_unchanged_and_ignore_keys_of_a_newer_version() -> None:
     options = ScheduleOptions(retries=3, failure_route="telegram", quiet=True, script="x", context_from=7)
-    assert ScheduleOptions.from_dict(options.to_dict() | {"colour": "blue"}) == options
+    assert ScheduleOptions.from_dict(asdict(options) | {"colour": "blue"}) == options
     assert ScheduleOptions.from_dict({}) == ScheduleOptions()

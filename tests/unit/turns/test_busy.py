@@ -1,4 +1,4 @@
-"""Busy modes: overrides, the effect of an arrival, and the items that a turn takes."""
+"""Busy modes: overrides, stopping a turn, and the items that a turn takes."""
 
 from typing import get_args
 
@@ -9,17 +9,14 @@ from hypothesis import strategies as st
 from keryx.clock import MINUTE, SECOND
 from keryx.core.turns.rules.busy import (
     BUSY_MODES,
-    ROLLBACK_REFUSED,
-    Arrival,
-    ArrivalAction,
     BusyMode,
     Claim,
     WaitingMessage,
     claimable,
     collect_ready_at,
-    on_arrival,
     rollback_allowed,
     split_override,
+    stops_turn,
 )
 from keryx.core.turns.rules.inbox import InboxKind
 
@@ -55,26 +52,14 @@ def test_a_message_can_choose_its_mode(text: str, mode: BusyMode | None, rest: s
     assert split_override(text) == (mode, rest)
 
 
-@pytest.mark.parametrize(
-    ("mode", "action"),
-    [
-        ("queue", "wait"),
-        ("collect", "wait"),
-        ("steer", "steer"),
-        ("interrupt", "stop"),
-        ("rollback", "rollback"),
-    ],
-)
-def test_each_mode_has_its_action_on_a_running_turn(mode: BusyMode, action: ArrivalAction) -> None:
-    assert on_arrival(mode, turn_running=True, effects=["pure", "pure"]) == Arrival(action=action)
-    assert on_arrival(mode, turn_running=False) == Arrival(action="wait")
+def test_interrupt_and_rollback_stop_a_running_turn() -> None:
+    assert [mode for mode in BUSY_MODES if stops_turn(mode)] == ["interrupt", "rollback"]
 
 
-def test_a_turn_with_effects_is_stopped_and_not_rolled_back() -> None:
-    assert on_arrival("rollback", turn_running=True, effects=["pure", "once"]) == Arrival(
-        action="stop", notice=ROLLBACK_REFUSED
-    )
+def test_only_a_turn_with_pure_calls_may_be_rolled_back() -> None:
     assert rollback_allowed([])
+    assert rollback_allowed(["pure", "pure"])
+    assert not rollback_allowed(["pure", "once"])
     assert not rollback_allowed(["idempotent"])
 
 

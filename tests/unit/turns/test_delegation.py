@@ -2,7 +2,7 @@
 
 import pytest
 
-from keryx.core.turns.rules.delegation import DEPTH_MAX, Delegation, task_ref
+from keryx.core.turns.rules.delegation import DEPTH_MAX, Delegation
 from keryx.errors import InvalidValue
 
 
@@ -32,7 +32,3 @@ def test_only_delegated_tools_that_reach_no_person_are_given() -> None:
     assert not given.gives("send", toolset="talk", effect="once")
     deepest = Delegation(key="k", depth=DEPTH_MAX, tools=("delegate",))
     assert not deepest.gives("delegate", toolset="general", effect="idempotent")
-
-
-def test_a_call_has_one_task_ref() -> None:
-    assert task_ref("k") == "call:k"

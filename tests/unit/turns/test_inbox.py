@@ -27,7 +27,7 @@ def test_an_inbound_message_needs_a_ref_and_a_part() -> None:
     assert Inbound(source=LOCAL_CLI, ref="1", parts=parts).sent_at is None
     with pytest.raises(InvalidValue, match="needs a ref"):
         Inbound(source=LOCAL_CLI, ref="", parts=parts)
-    with pytest.raises(InvalidValue, match="says nothing"):
+    with pytest.raises(InvalidValue, match="has no parts"):
         Inbound(source=LOCAL_CLI, ref="1", parts=())
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from keryx.agents.agent import Agent
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.turns.views.terminal import TerminalView
-from keryx.core.turns.views.terminal_turns import is_at_work
+from keryx.core.turns.views.terminal_session import is_at_work
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.gateway.turns.loop import TurnLoop
 from keryx.tools.tool import Toolbox

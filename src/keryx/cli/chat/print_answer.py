@@ -19,15 +19,9 @@ from keryx.core.conversations.rules.message import text_of
 from keryx.core.conversations.rules.source import one_shot_source
 from keryx.core.turns.transactions.accept_message import Accepted
 from keryx.core.turns.transactions.cancel_item import cancel_item
-from keryx.core.turns.views.terminal import (
-    ShownDelivery,
-    TerminalView,
-    ViewCursor,
-    first_cursor,
-    show_terminal,
-)
-from keryx.core.turns.views.terminal_chat import LocalChat
-from keryx.core.turns.views.terminal_turns import find_item
+from keryx.core.turns.views.terminal import TerminalView, ViewCursor, first_cursor, show_terminal
+from keryx.core.turns.views.terminal_rows import ShownDelivery
+from keryx.core.turns.views.terminal_session import LocalChat, find_item
 from keryx.errors import InvalidValue, NotAllowed
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.platforms.terminal.adapter import TerminalAdapter

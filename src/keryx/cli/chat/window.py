@@ -16,8 +16,7 @@ from keryx.core.turns.views.terminal import (
     first_cursor,
     show_terminal,
 )
-from keryx.core.turns.views.terminal_chat import LocalChat
-from keryx.core.turns.views.terminal_turns import find_outcome, find_title
+from keryx.core.turns.views.terminal_session import LocalChat, find_outcome, find_title
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import InvalidValue, NotAllowed, StoreUnavailable
 from keryx.gateway.runtime.runtime import Runtime

@@ -25,8 +25,7 @@ from keryx.core.turns.rules.lease import RENEW_EVERY, Lease, TurnLease
 from keryx.core.turns.transactions.accept_message import Accepted, accept_message
 from keryx.core.turns.transactions.fail_turn import Failure, fail_turn
 from keryx.core.turns.views.terminal import TerminalView
-from keryx.core.turns.views.terminal_chat import LocalChat
-from keryx.core.turns.views.terminal_leases import HeldLease, list_leases
+from keryx.core.turns.views.terminal_session import HeldLease, LocalChat, list_leases
 from keryx.core.upkeep.transactions.record_heartbeat import leave_node
 from keryx.core.upkeep.transactions.recover import BATCH
 from keryx.errors import LeaseLost, NotAllowed, StoreUnavailable

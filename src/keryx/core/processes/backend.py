@@ -1,6 +1,6 @@
-"""What tools and the gateway know of a process backend, which runs background processes.
+"""The contracts of a process backend, a plug-in that runs background processes.
 
-Tools start, read, write to and end processes. The gateway watches them. A backend is a plug-in above both contracts.
+Tools start, read, write to and end processes through ``Background``. The gateway watches them as a ``ProcessBackend``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from keryx.core.processes.views import Process
 from keryx.values import dataclass
 
 if TYPE_CHECKING:
-    import asyncio  # for a type alone: whoever reads the settings needs no event loop
+    import asyncio  # only for a type: reading the settings must not load it
 
 TAIL_BYTES: Final = 4_000
-"""How much is read for the end of the output that a session is told; see ``record_process``."""
+"""How much of the end of the output is read for an inbox item; see ``record_process``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundCommand:
-    """A command that is to go on while others do: where, with what, and when its session hears of it."""
+    """A command to run in the background, and when its session gets notices about it."""
 
     command: str
     folder: Path
@@ -33,27 +33,27 @@ class BackgroundCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A piece of what a process wrote."""
+    """A piece of a process's output."""
 
     data: bytes
     start: int
-    """The place of its first byte in all that was written."""
+    """The offset of its first byte in the whole output."""
     total: int
-    """How much was written, kept or not."""
+    """The length of the whole output, including parts that were deleted."""
     kept_from: int = 0
-    """The place from which on it is kept."""
+    """The offset of the first byte that is still kept."""
 
     @property
     def end(self) -> int:
-        """The place after its last byte."""
+        """The offset after its last byte."""
         return self.start + len(self.data)
 
     def first(self, lines: int) -> "Output":
-        """Return the first lines of it."""
+        """Return its first lines."""
         return replace(self, data=b"".join(self.data.splitlines(keepends=True)[:lines]))
 
     def last(self, lines: int) -> "Output":
-        """Return the last lines of it."""
+        """Return its last lines."""
         data = b"".join(self.data.splitlines(keepends=True)[-lines:])
         return replace(self, data=data, start=self.end - len(data))
 
@@ -83,49 +83,49 @@ class Sight:
 
 
 class ProcessFolder(Protocol):
-    """What a backend keeps of one process. Each call blocks for a moment: call it in a thread."""
+    """The folder of one process. Each call blocks for a moment: call it in a thread."""
 
     def see(self) -> Sight | None:
-        """Return the folder's state; None where there is no such folder."""
+        """Return the folder's state, or None if it does not exist."""
 
     def read(self, *, start: int | None, bytes_max: int) -> Output:
-        """Return at most ``bytes_max`` of the output, from ``start`` on or else its end."""
+        """Return at most ``bytes_max`` of the output: from ``start`` on, or else its end."""
 
     def remove(self) -> None:
         """Remove the folder with everything in it."""
 
 
 class Background(Protocol):
-    """Background processes; each call raises ``ToolFailed`` with the reason where it cannot be done here."""
+    """Background processes; a call that fails raises ``ToolFailed`` with the reason."""
 
     async def start(self, job: BackgroundCommand, *, session_id: str, person_id: int) -> int:
         """Start a process of a session and return its number."""
 
     async def settle(self, process: Process) -> None:
-        """Record how a process of this machine ended, if it has."""
+        """Record the end of a process of this machine, if it has ended."""
 
     async def read(self, process: Process, *, start: int | None, bytes_max: int) -> Output:
-        """Return what it wrote from ``start`` on, or the end of it; so much at most."""
+        """Return at most ``bytes_max`` of the output: from ``start`` on, or else its end."""
 
     async def write(self, process: Process, data: bytes) -> None:
-        """Give it something to read."""
+        """Write to the process's input."""
 
     async def close_input(self, process: Process) -> None:
-        """Let its input end."""
+        """Close the process's input."""
 
     async def kill(self, process: Process) -> None:
-        """End it with everything it started; returns when that is recorded."""
+        """Kill the process and its children; return when this is recorded."""
 
 
 class ProcessBackend(Background, Protocol):
-    """Runs background processes, and lets the gateway watch those of this data folder."""
+    """Runs background processes, and shows the gateway the processes of this data folder."""
 
     @property
     def started(self) -> "asyncio.Event":
-        """Set when a process was started here. The watcher clears it."""
+        """An event that is set when a process starts. The watcher clears it."""
 
     def names(self) -> Sequence[str]:
-        """Return the names of all folders here. Blocks for a moment."""
+        """Return the names of all process folders. Blocks for a moment."""
 
     def folder(self, name: str) -> ProcessFolder:
         """Return the folder of this name, whether it exists or not."""

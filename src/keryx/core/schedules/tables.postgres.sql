@@ -1,5 +1,5 @@
 -- name: schedules.take_due
--- The active schedule, of somebody who may speak, that has been due longest and that no other gateway is firing.
+-- The longest due active schedule that no other gateway is firing; its owner must not be blocked.
 SELECT {schedule}
 FROM schedules
 WHERE state = 'active' AND due_at <= :now

@@ -1,5 +1,6 @@
-"""Schedules and their fires: one row for every instant that was fired or skipped."""
+"""Schedules and their fires: one row for each instant that was fired or skipped."""
 
+from dataclasses import asdict
 from typing import Literal, NamedTuple
 
 from keryx.clock import Micros
@@ -9,7 +10,7 @@ from keryx.core.people.rules.person import PersonId
 from keryx.core.schedules.rules.plan import ScheduleOptions, SchedulePlan
 from keryx.core.schedules.rules.timing import MissedPolicy, OverlapPolicy
 from keryx.errors import NotFound
-from keryx.store.codec import clean_text, from_json, source_from_json, to_json
+from keryx.store.codec import clean_text, from_json, source_from_json, source_to_json, to_json
 from keryx.store.database import ReadTx, Tx
 
 ScheduleState = Literal["active", "paused", "ended"]
@@ -17,7 +18,7 @@ FireState = Literal["fired", "finished", "failed", "skipped"]
 
 
 class Schedule(NamedTuple):
-    """A row of the table."""
+    """A schedule."""
 
     id: int
     owner_id: PersonId
@@ -40,22 +41,22 @@ class Schedule(NamedTuple):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the agent is asked at each fire."""
+        """The task at each fire."""
         return decode_parts(self.body)
 
     @property
     def origin(self) -> Source | None:
-        """Where the schedule was made, if that is a place to answer to."""
+        """The chat where the schedule was made, if replies can go there."""
         return None if self.origin_json is None else source_from_json(self.origin_json)
 
     @property
     def options(self) -> ScheduleOptions:
-        """The rarer wishes."""
+        """The rarely used options."""
         return ScheduleOptions.from_dict(from_json(self.options_json))
 
 
 class Fire(NamedTuple):
-    """One instant of a schedule."""
+    """One fired or skipped instant of a schedule."""
 
     schedule_id: int
     due_at: Micros
@@ -67,13 +68,6 @@ class Fire(NamedTuple):
     ended_at: Micros | None
 
 
-class EndedFire(NamedTuple):
-    """Whose run has ended, and in which session."""
-
-    schedule_id: int
-    session_id: str
-
-
 def add_schedule(
     tx: Tx,
     plan: SchedulePlan,
@@ -83,11 +77,11 @@ def add_schedule(
     session_id: str | None,
     due_at: Micros,
 ) -> int | None:
-    """Add an active schedule that counts from now and return its id; None when the name is taken."""
+    """Add an active schedule that counts from now; return its id, or None if the name is taken."""
     found: int | None = tx.value(
         "schedules.add",
         owner_id=owner_id,
-        origin=None if origin is None else to_json(origin.to_dict()),
+        origin=None if origin is None else source_to_json(origin),
         session_id=session_id,
         due_at=due_at,
         **_columns(plan),
@@ -96,17 +90,17 @@ def add_schedule(
 
 
 def get_schedule(tx: ReadTx, schedule_id: int, *, owner_id: int) -> Schedule:
-    """Return a schedule of this person; anybody else's is not found."""
+    """Return a schedule of this person; another person's is not found."""
     return _schedule(tx, "schedules.find", schedule_id, owner_id)
 
 
 def lock_schedule(tx: Tx, schedule_id: int, *, owner_id: int) -> Schedule:
-    """Return a schedule of this person and keep everybody else from changing or firing it."""
+    """Lock a schedule of this person and return it."""
     return _schedule(tx, "schedules.lock", schedule_id, owner_id)
 
 
 def name_taken(tx: ReadTx, name: str, *, owner_id: int, schedule_id: int) -> bool:
-    """Say whether another schedule of this person has the name."""
+    """Return whether another schedule of this person has the name."""
     return tx.exists(
         "schedules.find_named", name=clean_text(name), owner_id=owner_id, schedule_id=schedule_id
     )
@@ -115,22 +109,22 @@ def name_taken(tx: ReadTx, name: str, *, owner_id: int, schedule_id: int) -> boo
 def change_schedule(
     tx: Tx, schedule_id: int, plan: SchedulePlan, *, anchor_at: Micros, due_at: Micros
 ) -> None:
-    """Give a schedule a new plan."""
+    """Change the plan of a schedule."""
     tx.run("schedules.change", schedule_id=schedule_id, anchor_at=anchor_at, due_at=due_at, **_columns(plan))
 
 
 def set_state(tx: Tx, schedule_id: int, state: ScheduleState, *, due_at: Micros | None) -> None:
-    """Make a schedule active, paused or ended."""
+    """Set the state of a schedule and its next due instant."""
     tx.run("schedules.set_state", schedule_id=schedule_id, state=state, due_at=due_at)
 
 
 def take_due(tx: Tx) -> Schedule | None:
-    """Return the schedule that has been due longest, for this transaction alone, or None."""
+    """Lock the longest due schedule and return it, or None."""
     return tx.one(Schedule, "schedules.take_due")
 
 
 def next_due(tx: ReadTx) -> Micros | None:
-    """Return when the next active schedule is due, or None when there is none."""
+    """Return when the next active schedule is due, or None."""
     found: Micros | None = tx.value("schedules.next_due")
     return found
 
@@ -138,52 +132,45 @@ def next_due(tx: ReadTx) -> Micros | None:
 def advance(
     tx: Tx, schedule_id: int, *, state: ScheduleState, due_at: Micros | None, last_due_at: Micros
 ) -> None:
-    """Note that everything up to ``last_due_at`` is accounted for, and what comes next."""
+    """Record that all instants up to ``last_due_at`` were fired or skipped, and when the next one is."""
     tx.run("schedules.advance", schedule_id=schedule_id, state=state, due_at=due_at, last_due_at=last_due_at)
 
 
 def add_fire(tx: Tx, schedule_id: int, due_at: Micros, *, session_id: str, inbox_id: int) -> None:
-    """Record that an instant was fired, as this inbox item."""
-    tx.run(
-        "schedules.add_fire",
-        schedule_id=schedule_id,
-        due_at=due_at,
-        state="fired",
-        note=None,
-        session_id=session_id,
-        inbox_id=inbox_id,
-        ended_at=None,
-    )
+    """Record a fired instant and its inbox item."""
+    run = {"state": "fired", "note": None, "session_id": session_id, "inbox_id": inbox_id, "ended_at": None}
+    tx.run("schedules.add_fire", schedule_id=schedule_id, due_at=due_at, **run)
 
 
 def add_skip(tx: Tx, schedule_id: int, due_at: Micros, *, note: str) -> None:
-    """Record that an instant was skipped, and why."""
-    tx.run(
-        "schedules.add_fire",
-        schedule_id=schedule_id,
-        due_at=due_at,
-        state="skipped",
-        note=clean_text(note),
-        session_id=None,
-        inbox_id=None,
-        ended_at=tx.now,
-    )
+    """Record a skipped instant and the reason."""
+    skip = {
+        "state": "skipped",
+        "note": clean_text(note),
+        "session_id": None,
+        "inbox_id": None,
+        "ended_at": tx.now,
+    }
+    tx.run("schedules.add_fire", schedule_id=schedule_id, due_at=due_at, **skip)
 
 
 def has_open_fire(tx: ReadTx, schedule_id: int) -> bool:
-    """Say whether an earlier fire is still waiting or running."""
+    """Return whether an earlier fire still waits or runs."""
     return tx.exists("schedules.find_open_fire", schedule_id=schedule_id)
 
 
 def end_fire_of_inbox(
     tx: Tx, inbox_id: int, state: Literal["finished", "failed"], note: str | None = None
-) -> EndedFire | None:
-    """Let the fire that made an inbox item end as its run did; None for an item that no fire made, or that ended."""
-    return tx.one(EndedFire, "schedules.end_fire", inbox_id=inbox_id, state=state, note=clean_text(note))
+) -> int | None:
+    """End the open fire that made an inbox item and return its schedule's id; return None without such a fire."""
+    schedule_id: int | None = tx.value(
+        "schedules.end_fire", inbox_id=inbox_id, state=state, note=clean_text(note)
+    )
+    return schedule_id
 
 
 def list_fires(tx: ReadTx, schedule_id: int, *, limit: int) -> list[Fire]:
-    """Return the fires and recorded skips of a schedule, newest first."""
+    """Return the fires and skips of a schedule, newest first."""
     return tx.all(Fire, "schedules.list_fires", schedule_id=schedule_id, limit=limit)
 
 
@@ -203,16 +190,16 @@ def _columns(plan: SchedulePlan) -> dict[str, str]:
         "route": clean_text(str(plan.route)),
         "missed": plan.missed,
         "overlap": plan.overlap,
-        "options": to_json(plan.options.to_dict()),
+        "options": to_json(asdict(plan.options)),
     }
 
 
 def move_to_person(tx: Tx, *, from_person_id: int, to_person_id: int) -> None:
-    """Let one person take over the other's schedules."""
+    """Give a person's schedules to another person."""
     tx.run("schedules.move_to_person", from_person_id=from_person_id, to_person_id=to_person_id)
 
 
 def forget_session(tx: Tx, session_id: str) -> None:
-    """Let fires and schedules no longer name the session or what ran in it; they stay."""
+    """Remove a session, and the inbox items in it, from fires and schedules; these rows stay."""
     tx.run("schedules.forget_runs", session_id=session_id)
     tx.run("schedules.forget_session", session_id=session_id)

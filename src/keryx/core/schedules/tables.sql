@@ -3,7 +3,7 @@ id, owner_id, name, state, rule, zone, parts AS body, route, origin AS origin_js
 options AS options_json, anchor_at, due_at, last_due_at, created_at, changed_at
 
 -- name: schedules.add
--- A new active schedule; nothing when its owner has one of that name.
+-- Add an active schedule; return no row if its owner has another one with this name.
 INSERT INTO schedules (
     owner_id, name, state, rule, zone, parts, route, origin, session_id, missed, overlap, options, anchor_at, due_at,
     created_at, changed_at
@@ -17,40 +17,38 @@ RETURNING id
 
 -- name: schedules.find
 -- One schedule, if this person owns it.
-SELECT {schedule}
-FROM schedules WHERE id = :schedule_id AND owner_id = :owner_id
+SELECT {schedule} FROM schedules WHERE id = :schedule_id AND owner_id = :owner_id
 
 -- name: schedules.lock
--- One schedule, if this person owns it; nobody else changes or fires it until this transaction ends.
+-- Lock one schedule, if this person owns it, until the transaction ends.
 UPDATE schedules SET state = state WHERE id = :schedule_id AND owner_id = :owner_id
 RETURNING {schedule}
 
 -- name: schedules.find_named
--- Whether another schedule of this person has the name.
+-- Another schedule of this person with the name.
 SELECT 1 FROM schedules WHERE owner_id = :owner_id AND name = :name AND id <> :schedule_id
 
 -- name: schedules.change
--- A new plan for a schedule that has not ended.
+-- Change the plan of a schedule that has not ended.
 UPDATE schedules SET
     name = :name, rule = :rule, zone = :zone, parts = :parts, route = :route, missed = :missed, overlap = :overlap,
     options = :options, anchor_at = :anchor_at, due_at = :due_at, changed_at = :now
 WHERE id = :schedule_id
 
 -- name: schedules.set_state
--- Active, paused or ended from now on, and when it is due next.
+-- Set the state of a schedule and the next due instant.
 UPDATE schedules SET state = :state, due_at = :due_at, changed_at = :now WHERE id = :schedule_id
 
 -- name: schedules.take_due
--- The active schedule, of somebody who may speak, that has been due longest.
-SELECT {schedule}
-FROM schedules
+-- The longest due active schedule whose owner is not blocked.
+SELECT {schedule} FROM schedules
 WHERE state = 'active' AND due_at <= :now
   AND owner_id NOT IN (SELECT id FROM people WHERE blocked_at IS NOT NULL)
 ORDER BY due_at
 LIMIT 1
 
 -- name: schedules.next_due
--- When the next active schedule of somebody who may speak is due.
+-- The next due instant of all active schedules whose owners are not blocked.
 SELECT due_at FROM schedules
 WHERE state = 'active' AND due_at IS NOT NULL
   AND owner_id NOT IN (SELECT id FROM people WHERE blocked_at IS NOT NULL)
@@ -58,34 +56,34 @@ ORDER BY due_at
 LIMIT 1
 
 -- name: schedules.advance
--- Everything up to the last instant is accounted for; this is what comes next.
+-- Set the last instant that was fired or skipped, and the next one.
 UPDATE schedules SET state = :state, due_at = :due_at, last_due_at = :last_due_at WHERE id = :schedule_id
 
 -- name: schedules.add_fire
--- One instant of a schedule, claimed once.
+-- Add a fire: one instant of a schedule, once.
 INSERT INTO fires (schedule_id, due_at, state, note, session_id, inbox_id, fired_at, ended_at)
 VALUES (:schedule_id, :due_at, :state, :note, :session_id, :inbox_id, :now, :ended_at)
 
 -- name: schedules.find_open_fire
--- Whether an earlier fire is still waiting or running.
+-- An earlier fire that still waits or runs.
 SELECT 1 FROM fires f JOIN inbox i ON i.id = f.inbox_id
 WHERE f.schedule_id = :schedule_id AND f.state = 'fired' AND i.state IN ('ready', 'claimed')
 LIMIT 1
 
 -- name: schedules.end_fire
--- What became of a fire's run.
+-- Record how the run of a fire ended.
 UPDATE fires SET state = :state, note = :note, ended_at = :now WHERE inbox_id = :inbox_id AND state = 'fired'
-RETURNING schedule_id, session_id
+RETURNING schedule_id
 
 -- name: schedules.list_fires
--- The fires and recorded skips of a schedule, newest first.
+-- The fires and skips of a schedule, newest first.
 SELECT schedule_id, due_at, state, note, session_id, inbox_id, fired_at, ended_at
 FROM fires WHERE schedule_id = :schedule_id
 ORDER BY due_at DESC
 LIMIT :limit
 
 -- name: schedules.move_to_person
--- Schedules change hands; one whose name is taken gets its number added.
+-- Give a person's schedules to another person; a schedule whose name is taken gets its id added to the name.
 UPDATE schedules SET
     owner_id = :to_person_id,
     name = CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.owner_id = :to_person_id AND s.name = schedules.name)
@@ -93,10 +91,10 @@ UPDATE schedules SET
 WHERE owner_id = :from_person_id
 
 -- name: schedules.forget_runs
--- A schedule's record stays; it no longer names what ran.
+-- Remove a session and its inbox items from fires; the fires stay.
 UPDATE fires SET inbox_id = NULL, session_id = NULL
 WHERE session_id = :session_id OR inbox_id IN (SELECT i.id FROM inbox i WHERE i.session_id = :session_id)
 
 -- name: schedules.forget_session
--- A schedule that ran in the session gets one of its own at its next fire.
+-- Remove a session from schedules; the next fire opens another one.
 UPDATE schedules SET session_id = NULL WHERE session_id = :session_id

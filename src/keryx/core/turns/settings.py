@@ -1,32 +1,32 @@
-"""The settings of turns: when a conversation starts over, and what a message does while a turn runs."""
+"""The settings of turns: when a conversation is reset, and what a message does while a turn runs."""
 
 from collections.abc import Collection
 from types import MappingProxyType
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from keryx.config import TURNS_MAX, BusySettings
 from keryx.config.readers import Reader, one_of, whole
 from keryx.config.setting import Setting, Values
 from keryx.core.conversations.rules.source import (
     CHAT_TYPES,
-    ChatType,
     check_chat_type,
     check_id,
     check_known_platform,
     check_platform,
 )
 from keryx.core.turns.rules.busy import BUSY_MODES, BusyMode
-from keryx.core.turns.rules.reset import IDLE_MINUTES_MAX, ResetMode, ResetPolicies, ResetPolicy
+from keryx.core.turns.rules.reset import IDLE_MINUTES_MAX, Place, ResetMode, ResetPolicies, ResetPolicy
 from keryx.errors import InvalidValue
 
+T = TypeVar("T")
 _RESET: Final = ResetPolicy()
 _HOUR: Final = whole(0, 23)
 _IDLE: Final = whole(1, IDLE_MINUTES_MAX)
 _MODE: Final[Reader[ResetMode]] = one_of(get_args(ResetMode))
 
 
-def reset_place(chosen: str) -> tuple[str | None, ChatType | None]:
-    """Split what stands under ``reset.on`` into platform and chat type; raise ``InvalidValue`` for neither."""
+def reset_place(chosen: str) -> Place:
+    """Split a key of ``reset.on`` into platform and chat type, or raise ``InvalidValue``."""
     platform, colon, chat_type = chosen.partition(":")
     if not colon and chosen in CHAT_TYPES:
         return None, check_chat_type(chosen)
@@ -40,11 +40,11 @@ def _check_reset_platform(chosen: str, known: Collection[str]) -> None:
 
 
 def busy_place(chosen: str) -> tuple[str, str | None]:
-    """Split what stands under ``busy.on`` into platform and chat; raise ``InvalidValue`` for anything else."""
+    """Split a key of ``busy.on`` into platform and chat, or raise ``InvalidValue``."""
     platform, colon, chat = chosen.partition(":")
     check_platform(platform)
     if colon and not chat:
-        raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of it behind the colon")
+        raise InvalidValue(f"{chosen!r} names no chat; write the platform's id of the chat behind the colon")
     check_id("chat", chat)
     return platform, chat if colon else None
 
@@ -53,51 +53,45 @@ RESET_MODE = Setting(
     name="reset.mode",
     read=_MODE,
     default=_RESET.mode,
-    help="When a conversation starts over: `none`, `idle`, `daily` or `both`.",
+    help="When a conversation is reset (starts over): `none`, `idle`, `daily` or `both`.",
 )
 RESET_IDLE = Setting(
     name="reset.idle_minutes",
     read=_IDLE,
     default=_RESET.idle_minutes,
-    help="How long it must be quiet, for `idle` and `both`.",
+    help="The minutes without activity after which it is reset, for `idle` and `both`.",
 )
 RESET_HOUR = Setting(
     name="reset.at_hour",
     read=_HOUR,
     default=_RESET.at_hour,
-    help="The hour from 0 to 23, in `timezone`, for `daily` and `both`.",
+    help="The hour of the reset, 0 to 23, in `timezone`, for `daily` and `both`.",
 )
-RESET_ON_MODE: Setting[ResetMode | None] = Setting(
-    name="reset.on.<where>.mode",
-    read=_MODE,
-    default=None,
-    check_choice=reset_place,
-    check_platforms=_check_reset_platform,
-    help="The mode on a platform, in a chat type, or in `platform:chat type`, which wins.",
+
+
+def _on_place(name: str, read: Reader[T], *, help: str) -> Setting[T | None]:  # noqa: A002 - as in Setting
+    return Setting(
+        name=f"reset.on.<where>.{name}",
+        read=read,
+        default=None,
+        check_choice=reset_place,
+        check_platforms=_check_reset_platform,
+        help=help,
+    )
+
+
+RESET_ON_MODE = _on_place(
+    "mode", _MODE, help="The mode on a platform, in a chat type, or in `platform:chat type`, which wins."
 )
-RESET_ON_IDLE: Setting[int | None] = Setting(
-    name="reset.on.<where>.idle_minutes",
-    read=_IDLE,
-    default=None,
-    check_choice=reset_place,
-    check_platforms=_check_reset_platform,
-    help="The quiet time there; else that of `reset`.",
-)
-RESET_ON_HOUR: Setting[int | None] = Setting(
-    name="reset.on.<where>.at_hour",
-    read=_HOUR,
-    default=None,
-    check_choice=reset_place,
-    check_platforms=_check_reset_platform,
-    help="The hour there; else that of `reset`.",
-)
+RESET_ON_IDLE = _on_place("idle_minutes", _IDLE, help="The idle minutes there; otherwise those of `reset`.")
+RESET_ON_HOUR = _on_place("at_hour", _HOUR, help="The hour there; otherwise that of `reset`.")
 BUSY_MODE: Setting[BusyMode] = Setting(
     name="busy.mode",
     read=one_of(BUSY_MODES),
     default="queue",
     help=(
         "What a message does while a turn runs: `queue`, `steer`, `interrupt`, `collect` or `rollback`. "
-        "In a group, a turn answers one person: others' messages wait for turns of their own."
+        "In a group, a turn answers one person; other people's messages wait for their own turns."
     ),
 )
 BUSY_ON: Setting[BusyMode | None] = Setting(
@@ -106,7 +100,7 @@ BUSY_ON: Setting[BusyMode | None] = Setting(
     default=None,
     check_choice=busy_place,
     check_platforms=lambda chosen, known: check_known_platform(busy_place(chosen)[0], known),
-    help="The same on a platform, or in one chat, written `platform:chat id`.",
+    help="The busy mode on a platform, or in one chat, written `platform:chat id`.",
 )
 TURNS = Setting(
     name="turns_max",
@@ -122,29 +116,16 @@ ROWS: Final[tuple[Setting[Any], ...]] = (
 
 
 def reset_policies(values: Values, *, zone: str) -> ResetPolicies:
-    """Return when conversations start over; hours are those of ``zone``."""
-    by_chat_type: dict[ChatType, ResetPolicy] = {}
-    by_platform: dict[str, ResetPolicy] = {}
-    by_both: dict[tuple[str, ChatType], ResetPolicy] = {}
-    for place in dict.fromkeys(place for setting in _ON_PLACES for place in values.by_choice(setting)):
-        policy = _policy(values, place, zone=zone)
-        platform, chat_type = reset_place(place)
-        if chat_type is None:
-            by_platform[platform or ""] = policy
-        elif platform is None:
-            by_chat_type[chat_type] = policy
-        else:
-            by_both[platform, chat_type] = policy
+    """Return when conversations are reset; hours are in ``zone``."""
+    places = {place for setting in _ON_PLACES for place in values.by_choice(setting)}
     return ResetPolicies(
         default=_policy(values, None, zone=zone),
-        by_chat_type=by_chat_type,
-        by_platform=by_platform,
-        by_platform_and_chat_type=by_both,
+        by_place={reset_place(place): _policy(values, place, zone=zone) for place in sorted(places)},
     )
 
 
 def _policy(values: Values, place: str | None, *, zone: str) -> ResetPolicy:
-    """Return the policy of a place; what it leaves out is that of everywhere."""
+    """Return the policy of a place; fields that it does not set come from the default policy."""
     mode = values.of(RESET_ON_MODE, place)
     idle = values.of(RESET_ON_IDLE, place)
     hour = values.of(RESET_ON_HOUR, place)
@@ -157,16 +138,7 @@ def _policy(values: Values, place: str | None, *, zone: str) -> ResetPolicy:
 
 
 def busy_settings(values: Values) -> BusySettings:
-    """Return what a message does that arrives while a turn runs."""
+    """Return what a message does while a turn runs."""
     default = values.of(BUSY_MODE)
-    by_platform: dict[str, BusyMode] = {}
-    by_chat: dict[tuple[str, str], BusyMode] = {}
-    for place, mode in values.by_choice(BUSY_ON).items():
-        platform, chat = busy_place(place)
-        if chat is None:
-            by_platform[platform] = mode or default
-        else:
-            by_chat[platform, chat] = mode or default
-    return BusySettings(
-        default=default, by_platform=MappingProxyType(by_platform), by_chat=MappingProxyType(by_chat)
-    )
+    modes = {busy_place(place): mode or default for place, mode in values.by_choice(BUSY_ON).items()}
+    return BusySettings(default=default, by_place=MappingProxyType(modes))

@@ -24,7 +24,7 @@ from keryx.core.turns.transactions.fail_turn import (
 )
 from keryx.core.turns.transactions.finish_turn import Reply, finish_turn
 from keryx.core.turns.transactions.renew_turn import renew_turn
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.views.pending_work import list_ready
 from keryx.core.turns.views.turn import list_stopping, show_turn
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import AgentFailed, LeaseLost, StoreUnavailable

@@ -8,15 +8,9 @@ from typing import Final
 from keryx.core.conversations.rules.message import preview_of, text_of
 from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
 from keryx.core.deliveries.rules.route import Address
-from keryx.core.turns.views.terminal import (
-    OpenQuestion,
-    ReceivedMessage,
-    ReplyElsewhere,
-    ShownDelivery,
-    TerminalView,
-)
-from keryx.core.turns.views.terminal_chat import LocalChat
-from keryx.core.turns.views.terminal_turns import TurnOutcome
+from keryx.core.turns.views.terminal import OpenQuestion, TerminalView
+from keryx.core.turns.views.terminal_rows import ReceivedMessage, ReplyElsewhere, ShownDelivery
+from keryx.core.turns.views.terminal_session import LocalChat, TurnOutcome
 from keryx.platforms.terminal.question import ask_again
 from keryx.platforms.terminal.screen import Screen, whole_text
 from keryx.platforms.terminal.turn_display import TurnDisplay
@@ -70,8 +64,8 @@ class ConversationDisplay:
         self._show_all(news[len(causes) :])
         self._show_question(view)
         self._show_troubles(troubles)
-        if view.turn is not None and view.turn.said:
-            self._answer.add_stored(view.turn.id, view.turn.said)
+        if view.turn is not None and view.turn.text:
+            self._answer.add_stored(view.turn.id, view.turn.text)
         for turn_id, outcome in outcomes.items():
             if turn_id in self._answer.turn_ids:
                 self._end_answer(turn_id, outcome, view)

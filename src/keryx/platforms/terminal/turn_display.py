@@ -8,7 +8,8 @@ from typing import Final
 from keryx.clock import SECOND
 from keryx.core.approvals.rules.approval import ASK_USER
 from keryx.core.turns.rules.program_calls import NAME_PREFIX, PERMISSION
-from keryx.core.turns.views.terminal import CurrentTurn, ShownCall, TerminalView
+from keryx.core.turns.views.terminal import CurrentTurn, TerminalView
+from keryx.core.turns.views.terminal_rows import ShownCall
 from keryx.core.values.json_value import JsonValue, leaves
 from keryx.live import Delta
 from keryx.platforms.terminal.answer_text import GrowingAnswer
@@ -49,7 +50,7 @@ class TurnDisplay:
             key = (call.session_id, call.call_seq, call.call_id)
             if key not in self._begun:
                 self._program_call = None
-                text = call.said if self._is_first(call) else ""
+                text = call.text_before if self._is_first(call) else ""
                 self.answer.end_step(call.turn_id, text, seq=call.call_seq)
                 self._begun.add(key)
             if call.ended_at is not None and key not in self._ended:
@@ -83,7 +84,7 @@ class TurnDisplay:
     def _activity(self, turn: CurrentTurn) -> str:
         if self._running or self._program_call is not None:
             return "Working …"
-        is_writing = bool(turn.said) or self.answer.turn_id == turn.id
+        is_writing = bool(turn.text) or self.answer.turn_id == turn.id
         return "Writing …" if is_writing and self._thinking != turn.id else "Thinking …"
 
     def _is_first(self, call: ShownCall) -> bool:

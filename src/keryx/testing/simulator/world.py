@@ -249,7 +249,7 @@ class World:
     def _note_turns(self) -> None:
         """At each commit that ends a turn, record where its conversation is shown at that moment."""
         done = set(self._seen)
-        self.turns_waiting += ("turns.wait" in done) - ("turns.go_on" in done)
+        self.turns_waiting += ("turns.wait" in done) - ("turns.resume" in done)
         if "turns.end" not in done:
             return
         after = self.ended_before

@@ -99,7 +99,7 @@ def _store(tx: Tx, record: ApprovalRecord, approval: Approval, *, person_id: Per
         session_id=record.session_id,
         kind="approval",
         source=turn.origin or sessions.get_session(tx, record.session_id).source,
-        is_sent=False,
+        is_internal=True,
         ref=f"approval:{record.id}",
         parts=(TextPart(text=approval.state),),
         person_id=person_id,

@@ -27,7 +27,7 @@ def compress_session(
         session_id=session_id,
         kind="agent",
         purpose="compress",
-        is_sent=False,
+        is_internal=True,
         source=source,
         ref=ids.token(),
         parts=(TextPart(text=focus),) if focus else (),

@@ -22,7 +22,7 @@ from keryx.core.people.rules.access import audience_of
 from keryx.core.people.rules.person import Person
 from keryx.core.people.tables import people
 from keryx.core.turns.rules.reset import ResetNotice, ResetReason, reset_notice
-from keryx.core.turns.views.reset_due import reset_due
+from keryx.core.turns.views.expiring_sessions import reset_due
 from keryx.ids import Ids
 from keryx.store.database import RaceLost, Tx
 from keryx.values import dataclass

@@ -20,7 +20,7 @@ def processes(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcom
     """Show the background processes of this conversation, newest first."""
     listed = list_processes(tx, context.session_id, limit=PROCESSES_SHOWN)
     if not listed:
-        return say(context, f"{NO_PROCESSES} The agent starts them when something is to go on by itself.")
+        return say(context, f"{NO_PROCESSES} Ask the agent to run a command in the background.")
     return say(context, "\n".join(_process(process, now=tx.now) for process in listed))
 
 

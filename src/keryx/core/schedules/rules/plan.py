@@ -1,10 +1,10 @@
-"""The plan of a schedule: its rule as text, the request to the agent, the route of the answer, and the policies.
+"""The plan of a schedule: its rule as text, the task, the route of the answer, and the policies.
 
 A plan that can be constructed can be stored. Whether its rule ever fires depends on when the plan is written, so
 ``schedules.rules.timing`` checks that.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any, Final, Self
 
 from keryx.core.conversations.rules.part import Part
@@ -36,15 +36,11 @@ class ScheduleOptions:
             raise InvalidValue(f"{self.retries} retries of a schedule: give 0 to {RETRIES_MAX}")
         for name in ("failure_route", "script"):
             if getattr(self, name) == "":
-                raise InvalidValue(f"{name} of a schedule is empty: leave it out when there is none")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values; ``from_dict`` is the inverse."""
-        return asdict(self)
+                raise InvalidValue(f"{name} of a schedule is empty: leave it out if there is none")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read the result of ``to_dict`` of any version: unknown keys are ignored, a missing key means the default."""
+        """Read the stored fields of any version: unknown keys are ignored, a missing key means the default."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in data.items() if name in known})
 
@@ -68,9 +64,7 @@ class SchedulePlan:
                 f"schedule name {self.name[:40]!r}: give 1 to {NAME_CHARACTERS_MAX} characters"
             )
         if not self.parts and self.options.script is None:
-            raise InvalidValue(
-                f"schedule {self.name!r} has no task: say what the agent should do, or name a script"
-            )
+            raise InvalidValue(f"schedule {self.name!r} has no task: give a task for the agent, or a script")
         if self.missed not in MISSED_POLICIES:
             raise InvalidValue(f"missed fires {self.missed!r}: use one of {', '.join(MISSED_POLICIES)}")
         if self.overlap not in OVERLAP_POLICIES:

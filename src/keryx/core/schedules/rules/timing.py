@@ -215,7 +215,7 @@ def _interval(words: str) -> Micros:
         total += int(amount) * _UNITS[unit.lower()]
     if not match:
         raise InvalidValue(
-            f"schedule {words!r}: say how often with m, h, d or w, like 'every 2h' or 'every 1h30m'"
+            f"schedule {words!r}: give the interval with m, h, d or w, like 'every 2h' or 'every 1h30m'"
         )
     return total
 

@@ -36,11 +36,11 @@ def schedule(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
         case "remove":
             return _remove_schedule(tx, context, rest.strip())
         case _:
-            return decline(context, f"/schedule knows list, add and remove. {ADD_USAGE}")
+            return decline(context, f"/schedule takes list, add or remove. {ADD_USAGE}")
 
 
 def _shown_schedules(tx: Tx, context: CommandContext) -> list[ListedSchedule]:
-    """Return the person's schedules; in a chat that others read, only those made there."""
+    """Return the person's schedules; in a group, only those made there."""
     listed = list_schedules(tx, owner_id=context.person.id)
     if context.source.chat_type == "dm":
         return listed
@@ -62,7 +62,7 @@ def _list_schedules(tx: Tx, context: CommandContext) -> CommandOutcome:
 def _add_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
     rule, bar, task = (part.strip() for part in text.partition("|"))
     if not (rule and bar and task):
-        return decline(context, f"Say when and what, with | between them. {ADD_USAGE}")
+        return decline(context, f"Give the time and the task, with | between them. {ADD_USAGE}")
     policy = context.settings.reset.resolve(context.source.platform, context.source.chat_type)
     plan = SchedulePlan(
         name=shortly(task)[:NAME_CHARACTERS_MAX],
@@ -73,7 +73,7 @@ def _add_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
     )
     outcome = create_schedule(tx, plan, person_id=context.person.id, origin=context.source)
     if isinstance(outcome, NameTaken):
-        return decline(context, f"There is a schedule {outcome.name!r} already; say the task in other words.")
+        return decline(context, f"There is a schedule {outcome.name!r} already; word the task differently.")
     made = outcome.schedule
     assert made.due_at is not None, "an active schedule is due"
     when = datetime_of(made.due_at, zone_of(policy.zone))
@@ -83,7 +83,7 @@ def _add_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
 def _remove_schedule(tx: Tx, context: CommandContext, text: str) -> CommandOutcome:
     number = number_of(text)
     if number is None:
-        return decline(context, "Say which: /schedule remove <number>. /schedule lists them.")
+        return decline(context, "Give the number: /schedule remove <number>. /schedule lists the numbers.")
     outcome = end_schedule(tx, number, person_id=context.person.id)
     end = "had ended already" if isinstance(outcome, HasEnded) else "will not run again"
     return say(context, f"{shortly(outcome.schedule.name)!r} {end}.")

@@ -1,7 +1,7 @@
-"""Fire the next due schedule: its instants become inbox items or recorded skips, each exactly once.
+"""Fire the next due schedule: each due instant becomes an inbox item or a recorded skip, exactly once.
 
-The schedule's row is locked first, so of several gateways one fires it; ``last_due_at`` and the key of the fires keep
-an instant from being fired twice even when a clock is set back.
+The schedule's row is locked first, so only one of several gateways fires it. ``last_due_at`` and the key of the fires
+prevent a second fire of an instant, even when the clock is set back.
 """
 
 from keryx.clock import Micros
@@ -15,7 +15,7 @@ from keryx.core.people.tables import people
 from keryx.core.schedules import tables as schedules
 from keryx.core.schedules.rules.timing import DueFires, due_fires, may_overlap, next_fires, parse_rule
 from keryx.core.schedules.tables import Schedule
-from keryx.core.turns.tables import inbox
+from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
@@ -24,7 +24,7 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """What was made of a schedule's due instants: inbox items, oldest first, and how many skips were recorded."""
+    """The inbox items made of a schedule's due instants, oldest first, and the number of skips."""
 
     schedule_id: int
     inbox_ids: tuple[int, ...]
@@ -32,24 +32,27 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
-    """No schedule is due; look again at ``next_due_at``, or when one is made."""
+class NoneDue:
+    """No schedule is due before ``next_due_at``."""
 
     next_due_at: Micros | None
 
 
-def fire_schedule(tx: Tx, ids: Ids, *, settings: Settings) -> Fired | Nothing:
-    """Fire the schedule that has been due longest; call again until there is nothing."""
+def fire_schedule(tx: Tx, ids: Ids, *, settings: Settings) -> Fired | NoneDue:
+    """Fire the longest due schedule. Call again until the result is ``NoneDue``."""
     schedule = schedules.take_due(tx)
     if schedule is None or schedule.due_at is None:
-        return Nothing(next_due_at=schedules.next_due(tx))
+        return NoneDue(next_due_at=schedules.next_due(tx))
     try:
         rule = parse_rule(schedule.rule, zone=schedule.zone, anchor_at=schedule.anchor_at)
     except InvalidValue as error:
-        # A zone can vanish with an update of the system: this schedule must not hold up all others.
-        return _rest(tx, schedule, schedule.due_at, note=f"paused: {error}")
+        # A system update can remove a time zone. Pause this schedule, so that it does not block all others.
+        schedules.add_skip(tx, schedule.id, schedule.due_at, note=f"paused: {error}")
+        schedules.advance(tx, schedule.id, state="paused", due_at=None, last_due_at=schedule.due_at)
+        feed.add_personal_event(tx, schedule.owner_id, "schedule", schedule.id)
+        return Fired(schedule_id=schedule.id, inbox_ids=(), skipped=1)
     due = due_fires(rule, last_at=schedule.due_at - 1, now=tx.now, policy=schedule.missed)
-    fires, skips = _parted(tx, schedule, due)
+    fires, skips = _split(tx, schedule, due)
     for due_at, note in skips:
         schedules.add_skip(tx, schedule.id, due_at, note=note)
     inbox_ids: tuple[int, ...] = ()
@@ -62,22 +65,15 @@ def fire_schedule(tx: Tx, ids: Ids, *, settings: Settings) -> Fired | Nothing:
         schedule.id,
         state="active" if coming else "ended",
         due_at=coming[0] if coming else None,
-        # A correction of a zone's clocks can move the instant that was due away.
+        # A change of a zone's rules can remove the due instant.
         last_due_at=max(due.fires + due.skips, default=schedule.due_at),
     )
     feed.add_personal_event(tx, schedule.owner_id, "schedule", schedule.id)
     return Fired(schedule_id=schedule.id, inbox_ids=inbox_ids, skipped=len(skips))
 
 
-def _rest(tx: Tx, schedule: Schedule, due_at: Micros, *, note: str) -> Fired:
-    schedules.add_skip(tx, schedule.id, due_at, note=note)
-    schedules.advance(tx, schedule.id, state="paused", due_at=None, last_due_at=due_at)
-    feed.add_personal_event(tx, schedule.owner_id, "schedule", schedule.id)
-    return Fired(schedule_id=schedule.id, inbox_ids=(), skipped=1)
-
-
-def _parted(tx: Tx, schedule: Schedule, due: DueFires) -> tuple[tuple[Micros, ...], list[tuple[Micros, str]]]:
-    """Return which instants are fired, and which are skipped with the reason."""
+def _split(tx: Tx, schedule: Schedule, due: DueFires) -> tuple[tuple[Micros, ...], list[tuple[Micros, str]]]:
+    """Return the instants to fire, and the instants to skip with their reasons."""
     skips = [(at, "missed") for at in due.skips]
     if due.skipped_before is not None:
         skips[0] = (skips[0][0], "missed, as were all before it since the last fire")
@@ -87,7 +83,7 @@ def _parted(tx: Tx, schedule: Schedule, due: DueFires) -> tuple[tuple[Micros, ..
 
 
 def _session_of(tx: Tx, ids: Ids, schedule: Schedule, *, settings: Settings) -> str:
-    """Return the session given for the schedule, else its own, opened at the first fire; locked either way."""
+    """Lock and return the schedule's session: the given one, else its own, which the first fire opens."""
     session_id = schedule.session_id
     if session_id is None:
         source = _own_source(schedule)
@@ -103,19 +99,18 @@ def _session_of(tx: Tx, ids: Ids, schedule: Schedule, *, settings: Settings) -> 
 
 
 def _fire(tx: Tx, schedule: Schedule, due_at: Micros, session_id: str) -> int:
-    inbox_id = inbox.add_item(
+    inbox_id = queue_item(
         tx,
         session_id=session_id,
         kind="schedule",
         source=schedule.origin or _own_source(schedule),
-        is_sent=False,
+        is_internal=True,
         ref=f"fire:{schedule.id}:{due_at}",
         parts=schedule.parts,
         person_id=schedule.owner_id,
         sent_at=due_at,
     )
     schedules.add_fire(tx, schedule.id, due_at, session_id=session_id, inbox_id=inbox_id)
-    feed.add_event(tx, session_id, "inbox", inbox_id)
     feed.add_event(tx, session_id, "fire", schedule.id)
     return inbox_id
 

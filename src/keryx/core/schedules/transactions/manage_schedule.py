@@ -1,7 +1,7 @@
 """Make, change, pause, resume and end schedules.
 
-A schedule belongs to one person and is found by nobody else. ``due_at`` is always the first instant of its rule that
-is not accounted for; what passed while it was paused, or before it was changed, is not owed.
+A schedule belongs to one person, and only this person finds it. ``due_at`` is always the first instant of its rule that
+was neither fired nor skipped. Instants that pass during a pause, or before a change, do not count.
 """
 
 from keryx.clock import Micros
@@ -23,21 +23,21 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
-    """The schedule as it stands now."""
+    """The schedule after the change."""
 
     schedule: Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameTaken:
-    """Another schedule of this person is called so; nothing changed."""
+    """Another schedule of this person has the name; nothing changed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HasEnded:
-    """The schedule is over for good; nothing changed."""
+    """The schedule had ended; nothing changed."""
 
     schedule: Schedule
 
@@ -47,41 +47,41 @@ def create_schedule(
 ) -> Scheduled | NameTaken:
     """Make an active schedule of this person.
 
-    ``origin`` is the place the route's ``origin`` means. Its fires run in the given session, which the person must be
-    able to see, else in one of the schedule's own. Raises ``InvalidValue`` for a rule that never fires from now on.
+    ``origin`` is the chat that the route's ``origin`` means. The fires run in the given session, which the person must
+    be able to see, else in a session of the schedule's own. Raises ``InvalidValue`` for a rule without future instants.
     """
     due_at = _first_due(parse_rule(plan.rule, zone=plan.zone, anchor_at=tx.now), plan, after=tx.now)
     _check(tx, plan, person_id=person_id, origin=origin)
     if session_id is not None:
         sessions.get_visible(tx, session_id, person_id=person_id)
-    # Two requests of one person for the same name are judged one after the other.
+    # Serialize a person's requests: two may have the same name.
     access.lock_person(tx, person_id)
     schedule_id = schedules.add_schedule(
         tx, plan, owner_id=person_id, origin=origin and origin.durable, session_id=session_id, due_at=due_at
     )
     if schedule_id is None:
         return NameTaken(name=plan.name)
-    return _told(tx, schedule_id, person_id)
+    return _changed(tx, schedule_id, person_id)
 
 
 def change_schedule(
     tx: Tx, schedule_id: int, plan: SchedulePlan, *, person_id: PersonId
 ) -> Scheduled | NameTaken | HasEnded:
-    """Give a schedule a new plan; a new rule counts from now, an unchanged one goes on as it did."""
+    """Change a schedule's plan; a new rule counts from now, an unchanged rule continues."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
     if schedule.state == "ended":
         return HasEnded(schedule=schedule)
     unchanged = (plan.rule, plan.zone) == (schedule.rule, schedule.zone)
     anchor_at = schedule.anchor_at if unchanged else tx.now
     due_at = _first_due(
-        parse_rule(plan.rule, zone=plan.zone, anchor_at=anchor_at), plan, after=_accounted(tx, schedule)
+        parse_rule(plan.rule, zone=plan.zone, anchor_at=anchor_at), plan, after=_settled_until(tx, schedule)
     )
     _check(tx, plan, person_id=person_id, origin=schedule.origin)
     access.lock_person(tx, person_id)
     if schedules.name_taken(tx, plan.name, owner_id=person_id, schedule_id=schedule_id):
         return NameTaken(name=plan.name)
     schedules.change_schedule(tx, schedule_id, plan, anchor_at=anchor_at, due_at=due_at)
-    return _told(tx, schedule_id, person_id)
+    return _changed(tx, schedule_id, person_id)
 
 
 def revise_schedule(
@@ -93,7 +93,7 @@ def revise_schedule(
     task: str | None = None,
     name: str | None = None,
 ) -> Scheduled | NameTaken | HasEnded:
-    """Change what is given of a schedule, and leave the rest of its plan as it is."""
+    """Change the given parts of a schedule's plan."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
     plan = SchedulePlan(
         name=schedule.name if name is None else name,
@@ -109,47 +109,47 @@ def revise_schedule(
 
 
 def pause_schedule(tx: Tx, schedule_id: int, *, person_id: PersonId) -> Scheduled | HasEnded:
-    """Let a schedule rest until it is resumed; one that rests already goes on resting."""
+    """Pause a schedule until it is resumed; a paused schedule stays paused."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
-    if schedule.state == "ended":
-        return HasEnded(schedule=schedule)
-    if schedule.state == "paused":
-        return Scheduled(schedule=schedule)
+    if schedule.state != "active":
+        return _unchanged(schedule)
     schedules.set_state(tx, schedule_id, "paused", due_at=None)
-    return _told(tx, schedule_id, person_id)
+    return _changed(tx, schedule_id, person_id)
 
 
 def resume_schedule(tx: Tx, schedule_id: int, *, person_id: PersonId) -> Scheduled | HasEnded:
-    """Let a resting schedule go on with its next instant; one whose last instant has passed ends."""
+    """Resume a paused schedule with its next instant; without one, end the schedule."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
-    if schedule.state == "ended":
-        return HasEnded(schedule=schedule)
-    if schedule.state == "active":
-        return Scheduled(schedule=schedule)
+    if schedule.state != "paused":
+        return _unchanged(schedule)
     rule = parse_rule(schedule.rule, zone=schedule.zone, anchor_at=schedule.anchor_at)
-    due = next_fires(rule, after=_accounted(tx, schedule), count=1)
+    due = next_fires(rule, after=_settled_until(tx, schedule), count=1)
     schedules.set_state(tx, schedule_id, "active" if due else "ended", due_at=due[0] if due else None)
-    return _told(tx, schedule_id, person_id)
+    return _changed(tx, schedule_id, person_id)
 
 
 def end_schedule(tx: Tx, schedule_id: int, *, person_id: PersonId) -> Scheduled | HasEnded:
-    """Let a schedule never fire again; what it fired already runs to its end."""
+    """End a schedule; turns that it has started continue."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
     if schedule.state == "ended":
         return HasEnded(schedule=schedule)
     schedules.set_state(tx, schedule_id, "ended", due_at=None)
-    return _told(tx, schedule_id, person_id)
+    return _changed(tx, schedule_id, person_id)
 
 
-def _accounted(tx: Tx, schedule: Schedule) -> Micros:
-    """Until when nothing is owed: a clock that was set back must not fire an instant a second time."""
+def _unchanged(schedule: Schedule) -> Scheduled | HasEnded:
+    return HasEnded(schedule=schedule) if schedule.state == "ended" else Scheduled(schedule=schedule)
+
+
+def _settled_until(tx: Tx, schedule: Schedule) -> Micros:
+    """Return the time up to which no instant fires any more, even if the clock was set back."""
     return max(tx.now, schedule.last_due_at or 0)
 
 
 def _first_due(rule: ScheduleRule, plan: SchedulePlan, *, after: Micros) -> Micros:
     due = next_fires(rule, after=after, count=1)
     if not due:
-        raise InvalidValue(f"schedule {plan.rule!r}: that time has passed; give one that is still to come")
+        raise InvalidValue(f"schedule {plan.rule!r}: that time has passed; give a time in the future")
     return due[0]
 
 
@@ -157,13 +157,13 @@ def _check(tx: Tx, plan: SchedulePlan, *, person_id: PersonId, origin: Source | 
     zone_of(plan.zone)
     if origin is None and "origin" in plan.route.targets:
         raise InvalidValue(
-            f"schedule {plan.name!r} goes to 'origin', but was made nowhere one can answer to: "
+            f"schedule {plan.name!r} goes to 'origin', but was not made in a chat: "
             "use local, a platform, or platform:chat"
         )
     if plan.options.context_from is not None:
         schedules.get_schedule(tx, plan.options.context_from, owner_id=person_id)
 
 
-def _told(tx: Tx, schedule_id: int, person_id: PersonId) -> Scheduled:
+def _changed(tx: Tx, schedule_id: int, person_id: PersonId) -> Scheduled:
     feed.add_personal_event(tx, person_id, "schedule", schedule_id)
     return Scheduled(schedule=schedules.get_schedule(tx, schedule_id, owner_id=person_id))

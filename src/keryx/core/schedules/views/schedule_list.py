@@ -1,4 +1,4 @@
-"""Schedules as a list shows them."""
+"""The list of a person's schedules."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from keryx.store.database import ReadTx
 
 
 class ListedSchedule(NamedTuple):
-    """A schedule as a list shows it."""
+    """A schedule in a list."""
 
     id: int
     name: str
@@ -20,7 +20,7 @@ class ListedSchedule(NamedTuple):
 
     @property
     def origin(self) -> Source | None:
-        """Where it was made, if that is a place to answer to."""
+        """The chat where the schedule was made, if replies can go there."""
         return None if self.origin_json is None else source_from_json(self.origin_json)
 
 

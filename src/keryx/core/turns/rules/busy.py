@@ -1,10 +1,7 @@
-"""Decide what a message does that arrives while a turn runs, and which waiting items one turn takes.
-
-The message is stored before this decision in every mode, so every decision may be "wait".
-"""
+"""Decide whether a new message stops the running turn, and which waiting items one turn takes."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Final, Literal, get_args
 
@@ -19,14 +16,12 @@ BUSY_MODES: Final[tuple[BusyMode, ...]] = get_args(BusyMode)
 COLLECT_QUIET: Final[Micros] = 3 * SECOND
 COLLECT_MAX: Final[Micros] = 30 * SECOND
 
-ArrivalAction = Literal["wait", "steer", "stop", "rollback"]
-
 ROLLBACK_REFUSED: Final = (
-    "The running turn has already done things that cannot be taken back, so it was stopped, not rolled back."
+    "The running turn has already done things that cannot be undone, so it was stopped, not rolled back."
 )
 
 BARE_OVERRIDE: Final = (
-    "!{mode} stands before what you say, like: !{mode} and in German, please. Nothing was sent."
+    "Write your message behind !{mode}, like: !{mode} and in German, please. Nothing was sent."
 )
 
 _OVERRIDE: Final = re.compile(r"\s*!(stop|queue|steer|interrupt|collect|rollback)(?:\s+|$)", re.IGNORECASE)
@@ -53,14 +48,6 @@ class Claim:
     wait_until: Micros | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """What happens to the running turn, and a notice for the sender, if any."""
-
-    action: ArrivalAction
-    notice: str | None = None
-
-
 def split_override(text: str) -> tuple[BusyMode | None, str]:
     """Return the mode that a message asks for (``!stop …``, ``!steer …``), or None, and the rest of its text."""
     match = _OVERRIDE.match(text)
@@ -69,17 +56,9 @@ def split_override(text: str) -> tuple[BusyMode | None, str]:
     return _MODE_WORDS[match[1].lower()], text[match.end() :]
 
 
-def on_arrival(mode: BusyMode, *, turn_running: bool, effects: Iterable[StepEffect] = ()) -> Arrival:
-    """Return what a new message does to the session's running turn, whose recorded steps have ``effects``."""
-    if not turn_running or mode in ("queue", "collect"):
-        return Arrival(action="wait")
-    if mode == "steer":
-        return Arrival(action="steer")
-    if mode == "interrupt":
-        return Arrival(action="stop")
-    if rollback_allowed(effects):
-        return Arrival(action="rollback")
-    return Arrival(action="stop", notice=ROLLBACK_REFUSED)
+def stops_turn(mode: BusyMode) -> bool:
+    """Return whether a new message in this mode stops the running turn."""
+    return mode in ("interrupt", "rollback")
 
 
 def rollback_allowed(effects: Iterable[StepEffect]) -> bool:
@@ -108,20 +87,14 @@ def claimable(waiting: Sequence[WaitingMessage], *, now: Micros) -> Claim:
     head = waiting[0]
     if head.kind != "message":
         return Claim(items=(head,))
-    said = _leading(waiting, lambda item: (item.kind, item.person_id) == ("message", head.person_id))
-    if any(item.mode in ("interrupt", "rollback") for item in said):
-        return Claim(items=said)
+    own = tuple(takewhile(lambda item: (item.kind, item.person_id) == ("message", head.person_id), waiting))
+    if any(stops_turn(item.mode) for item in own):
+        return Claim(items=own)
     if head.mode == "collect":
-        together = _leading(said, lambda item: item.mode == "collect")
+        together = tuple(takewhile(lambda item: item.mode == "collect", own))
         ready_at = collect_ready_at(first_at=head.received_at, last_at=together[-1].received_at)
         # Another item behind the collected ones ends the pause: they must not delay it.
         if now < ready_at and len(together) == len(waiting):
             return Claim(wait_until=ready_at)
         return Claim(items=together)
-    return Claim(items=(head, *_leading(said[1:], lambda item: item.mode == "steer")))
-
-
-def _leading(
-    items: Sequence[WaitingMessage], wanted: Callable[[WaitingMessage], bool]
-) -> tuple[WaitingMessage, ...]:
-    return tuple(takewhile(wanted, items))
+    return Claim(items=(head, *takewhile(lambda item: item.mode == "steer", own[1:])))

@@ -55,8 +55,3 @@ class Delegation:
             return cls(key=str(found["call"]), depth=int(found["depth"]), tools=tuple(found["tools"]))
         except (KeyError, TypeError, ValueError):
             raise InvalidValue(f"{text[:80]!r} does not describe a delegated task") from None
-
-
-def task_ref(key: str) -> str:
-    """Return the ref of a call's task; it is the same each time the call runs."""
-    return f"call:{key}"

@@ -1,6 +1,6 @@
-"""What comes in: a message before it is accepted, and the states and fates of the inbox item it becomes.
+"""A message before it is accepted, and the states and fates of the inbox item it becomes.
 
-Every accepted item ends with exactly one fate; it is never silently gone.
+Every accepted item ends with exactly one fate; none disappears silently.
 """
 
 from typing import Final, Literal
@@ -46,9 +46,9 @@ class Inbound:
         check_id_length("ref", self.ref)
         self.source.check_lengths()
         if not self.parts:
-            raise InvalidValue(f"inbound message {self.ref!r} says nothing: give it at least one part")
+            raise InvalidValue(f"inbound message {self.ref!r} has no parts: give it at least one")
 
 
 def may_try_again(attempts: int) -> bool:
-    """Say whether an item claimed ``attempts`` times may be made ready once more."""
+    """Return whether an item that was claimed ``attempts`` times may be retried."""
     return attempts < ATTEMPTS_MAX

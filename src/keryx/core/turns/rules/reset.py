@@ -4,7 +4,7 @@ Pure: takes the session's last activity, the policy and the current time, and re
 exactly from ``expires_at`` on, so the watcher that flushes before a reset and the lookup that resets always agree.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
@@ -19,6 +19,8 @@ from keryx.values import dataclass
 
 ResetMode = Literal["none", "idle", "daily", "both"]
 ResetReason = Literal["idle", "daily"]
+Place = tuple[str | None, ChatType | None]
+"""A platform, a chat type, or a chat type of a platform."""
 
 IDLE_MINUTES_MAX = 10 * 366 * 24 * 60
 FLUSH_LEAD_MINUTES = 10
@@ -52,43 +54,32 @@ class ResetPolicies:
     """The owner's policies; the most specific one applies."""
 
     default: ResetPolicy = field(default_factory=ResetPolicy)
-    by_chat_type: Mapping[ChatType, ResetPolicy] = field(default_factory=dict)
-    by_platform: Mapping[str, ResetPolicy] = field(default_factory=dict)
-    by_platform_and_chat_type: Mapping[tuple[str, ChatType], ResetPolicy] = field(default_factory=dict)
+    by_place: Mapping[Place, ResetPolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for chat_type in self.by_chat_type:
-            check_chat_type(chat_type)
-        for platform in self.by_platform:
-            check_platform(platform)
-        for platform, chat_type in self.by_platform_and_chat_type:
-            check_platform(platform)
-            check_chat_type(chat_type)
-        for name in ("by_chat_type", "by_platform", "by_platform_and_chat_type"):
-            # Store a private copy: the checked value cannot change later.
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        for platform, chat_type in self.by_place:
+            if platform is not None:
+                check_platform(platform)
+            if chat_type is not None:
+                check_chat_type(chat_type)
+        # Store a private copy: the checked value cannot change later.
+        object.__setattr__(self, "by_place", MappingProxyType(dict(self.by_place)))
 
     @property
     def all(self) -> tuple[ResetPolicy, ...]:
         """All policies, each once."""
-        chosen = (self.by_chat_type, self.by_platform, self.by_platform_and_chat_type)
-        return tuple(dict.fromkeys([self.default, *(each for named in chosen for each in named.values())]))
+        return tuple(dict.fromkeys([self.default, *self.by_place.values()]))
 
     def resolve(self, platform: str, chat_type: ChatType) -> ResetPolicy:
         """Return the policy for a chat: platform and chat type, else platform, else chat type, else the default."""
-        return (
-            self.by_platform_and_chat_type.get((platform, chat_type))
-            or self.by_platform.get(platform)
-            or self.by_chat_type.get(chat_type)
-            or self.default
-        )
+        places: tuple[Place, ...] = ((platform, chat_type), (platform, None), (None, chat_type))
+        return next((self.by_place[place] for place in places if place in self.by_place), self.default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushWindow:
-    """The sessions under ``policy`` to flush now: last active later than ``after``, up to ``until``."""
+    """The sessions of a policy to flush now: last active later than ``after``, up to ``until``."""
 
-    policy: ResetPolicy
     after: Micros
     until: Micros
 
@@ -99,14 +90,6 @@ class ResetNotice:
 
     user: str
     agent: str
-
-
-def counted_from(last_active_at: Micros, *, shown_since: Iterable[Micros]) -> Micros:
-    """Return the start of a session's idle time: its last activity, or the later time when a surface showed it.
-
-    A person who resumes an expired session wants to continue it. Resuming is not activity, so nothing else changes.
-    """
-    return max([last_active_at, *shown_since])
 
 
 def reset_due(policy: ResetPolicy, *, last_active_at: Micros, now: Micros) -> ResetReason | None:
@@ -124,27 +107,19 @@ def expires_at(policy: ResetPolicy, *, last_active_at: Micros) -> Micros | None:
     return None if deadline is None else deadline[0]
 
 
-def flush_due(
-    policy: ResetPolicy,
-    *,
-    last_active_at: Micros,
-    now: Micros,
-    flushed_at: Micros | None = None,
-    lead_minutes: int = FLUSH_LEAD_MINUTES,
-) -> bool:
+def flush_due(policy: ResetPolicy, *, last_active_at: Micros, now: Micros) -> bool:
     """Return whether the agent should save notes from the session now (a flush).
 
-    A flush is due ``lead_minutes`` before the session expires, but not before half of the time from the last activity
-    has passed: otherwise a short idle time would cost a flush for every message. ``flushed_at`` is the last flush;
-    another flush is due only after new activity.
+    A flush is due ten minutes before the session expires, but not before half of the time from the last activity has
+    passed: otherwise a short idle time would cost a flush for every message.
     """
     expiry = expires_at(policy, last_active_at=last_active_at)
-    if expiry is None or (flushed_at is not None and flushed_at >= last_active_at):
+    if expiry is None:
         return False
-    return now >= max(expiry - lead_minutes * MINUTE, (last_active_at + expiry) // 2)
+    return now >= max(expiry - FLUSH_LEAD_MINUTES * MINUTE, (last_active_at + expiry) // 2)
 
 
-def flush_wanted(
+def any_flush_due(
     policies: ResetPolicies, surfaces: Iterable[Source], *, last_active_at: Micros, now: Micros
 ) -> bool:
     """Return whether to flush a session that these surfaces show, if it has messages to flush.
@@ -179,7 +154,7 @@ def flush_window(policy: ResetPolicy, *, now: Micros) -> FlushWindow | None:
         quiet = policy.idle_minutes * MINUTE
         expired.append(late - quiet - 1)
         due.append(min(now - quiet - 1 + FLUSH_LEAD_MINUTES * MINUTE, (2 * now - quiet) // 2))
-    return FlushWindow(policy=policy, after=max(expired), until=max(due)) if due else None
+    return FlushWindow(after=max(expired), until=max(due)) if due else None
 
 
 def reset_notice(policy: ResetPolicy, reason: ResetReason) -> ResetNotice:
@@ -212,23 +187,23 @@ def _boundary_after(policy: ResetPolicy, moment: Micros) -> Micros:
     "Last activity is strictly before the latest boundary" and "the first boundary after last activity has passed" are
     equivalent; the second form also gives the expiry.
     """
-    zone = zone_of(policy.zone)
-    today = datetime_of(moment, zone).date()
     # Look two days ahead, because the boundary of a day that a zone skips is the start of the next day. Yesterday's
     # boundary has always passed when today begins.
-    days = (today + timedelta(days=ahead) for ahead in range(3))
-    boundaries = (instant_of(datetime.combine(day, time(policy.at_hour)), zone) for day in days)
-    return next(at for at in boundaries if at > moment)
+    return next(at for at in _boundaries(policy, moment, range(3)) if at > moment)
 
 
 def _boundary_until(policy: ResetPolicy, moment: Micros) -> Micros:
     """Return the last daily boundary at or before ``moment``."""
+    # Look two days back, for the same reason as two days ahead.
+    return next(at for at in _boundaries(policy, moment, range(0, -3, -1)) if at <= moment)
+
+
+def _boundaries(policy: ResetPolicy, moment: Micros, days: Iterable[int]) -> Iterator[Micros]:
+    """Yield the daily boundaries of these days, counted from the day of ``moment``."""
     zone = zone_of(policy.zone)
     today = datetime_of(moment, zone).date()
-    # Look two days back, for the same reason as two days ahead.
-    days = (today - timedelta(days=ago) for ago in range(3))
-    boundaries = (instant_of(datetime.combine(day, time(policy.at_hour)), zone) for day in days)
-    return next(at for at in boundaries if at <= moment)
+    for day in days:
+        yield instant_of(datetime.combine(today + timedelta(days=day), time(policy.at_hour)), zone)
 
 
 def _is_int(value: object) -> bool:

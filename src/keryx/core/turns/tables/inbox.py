@@ -1,25 +1,20 @@
-"""The inbox: the one way in. Each item has one fate."""
+"""The inbox. Each item ends with one fate."""
 
-from typing import NamedTuple, Required, TypedDict, Unpack
+from typing import Final, NamedTuple, Required, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.message import Part, decode_parts, encode_parts
 from keryx.core.conversations.rules.source import Source
 from keryx.core.turns.rules.busy import BusyMode, WaitingMessage
-from keryx.core.turns.rules.inbox import (
-    NO_PLATFORM,
-    OWN_PURPOSES,
-    Fate,
-    InboxKind,
-    InboxState,
-    ItemPurpose,
-)
-from keryx.store.codec import clean_text, source_from_json, to_json
+from keryx.core.turns.rules.inbox import NO_PLATFORM, Fate, InboxKind, InboxState, ItemPurpose
+from keryx.store.codec import clean_text, source_from_json, source_to_json
 from keryx.store.database import RaceLost, ReadTx, Tx
+
+COMMANDS_MAX: Final = 50
 
 
 class InboxItem(NamedTuple):
-    """A row of the table."""
+    """An inbox item."""
 
     id: int
     session_id: str
@@ -43,22 +38,17 @@ class InboxItem(NamedTuple):
 
     @property
     def source(self) -> Source:
-        """Where it came from."""
+        """Where the item came from."""
         return source_from_json(self.source_json)
 
     @property
-    def is_own(self) -> bool:
-        """Whether Keryx asks for it by itself, and no person waits for it."""
-        return self.purpose in OWN_PURPOSES
-
-    @property
     def parts(self) -> tuple[Part, ...]:
-        """What it says."""
+        """The content of the item."""
         return decode_parts(self.body)
 
     @property
     def waiting(self) -> WaitingMessage:
-        """As much of it as the busy rules need."""
+        """The fields that the busy rules need."""
         return WaitingMessage(
             id=self.id,
             kind=self.kind,
@@ -69,7 +59,7 @@ class InboxItem(NamedTuple):
 
 
 class ItemFate(NamedTuple):
-    """What became of one item: no fate while it waits or is being answered."""
+    """An item with its fate; the fate is None while the item waits or a turn answers it."""
 
     id: int
     ref: str
@@ -77,28 +67,21 @@ class ItemFate(NamedTuple):
     fate: Fate | None
     session_id: str
     turn_id: int | None
-    """The last turn that had it."""
+    """The last turn that claimed the item."""
 
 
-class KnownItem(NamedTuple):
-    """An item that is already there."""
-
-    id: int
-    session_id: str
+def find_by_ref(tx: ReadTx, *, platform: str, account: str, ref: str) -> InboxItem | None:
+    """Return the item of this platform message, or None."""
+    return tx.one(InboxItem, "inbox.find_by_ref", platform=platform, account=account, ref=ref)
 
 
-def find_by_ref(tx: ReadTx, *, platform: str, account: str, ref: str) -> KnownItem | None:
-    """Return the item made of this delivery before, or None."""
-    return tx.one(KnownItem, "inbox.find_by_ref", platform=platform, account=account, ref=ref)
-
-
-def find_unsent(tx: ReadTx, ref: str) -> KnownItem | None:
-    """Return the item with this ref that Keryx added itself, or None."""
+def find_internal(tx: ReadTx, ref: str) -> InboxItem | None:
+    """Return the internal item with this ref, or None."""
     return find_by_ref(tx, platform=NO_PLATFORM, account="", ref=ref)
 
 
 class NewItem(TypedDict, total=False):
-    """What ``add_item`` is told. ``is_sent`` is False for what Keryx adds itself: no platform sent it."""
+    """The arguments of ``add_item``; an internal item comes from Keryx itself, not from a platform."""
 
     session_id: Required[str]
     kind: Required[InboxKind]
@@ -107,7 +90,7 @@ class NewItem(TypedDict, total=False):
     parts: Required[tuple[Part, ...]]
     person_id: Required[int | None]
     purpose: ItemPurpose
-    is_sent: bool
+    is_internal: bool
     busy_mode: BusyMode
     sent_at: Micros | None
     seq: int
@@ -115,25 +98,25 @@ class NewItem(TypedDict, total=False):
 
 
 def add_item(tx: Tx, **item: Unpack[NewItem]) -> int:
-    """Add an item and return its id; one that is there already raises ``Contended``, so look first.
+    """Add an item and return its id. Look for the ref first: a repeated one raises ``RaceLost``.
 
-    An item with a ``seq`` stands in the transcript already; one with a ``fate`` is done as it is added.
+    An item with a ``seq`` is in the transcript already. An item with a ``fate`` is done from the start.
     """
     source = item["source"]
     fate = item.get("fate")
-    is_sent = item.get("is_sent", True)
-    row = tx.row(
+    is_internal = item.get("is_internal", False)
+    inbox_id: int | None = tx.value(
         "inbox.add",
         session_id=item["session_id"],
         kind=item["kind"],
         purpose=item.get("purpose", "answer"),
         state="ready" if fate is None else "done",
         busy_mode=item.get("busy_mode", "queue"),
-        platform=source.platform if is_sent else NO_PLATFORM,
-        account=(source.account or "") if is_sent else "",
+        platform=NO_PLATFORM if is_internal else source.platform,
+        account="" if is_internal else source.account or "",
         ref=item["ref"],
         person_id=item["person_id"],
-        source=to_json(source.to_dict()),
+        source=source_to_json(source),
         parts=encode_parts(item["parts"]),
         sent_at=item.get("sent_at"),
         ready_at=tx.now,
@@ -141,100 +124,90 @@ def add_item(tx: Tx, **item: Unpack[NewItem]) -> int:
         fate=fate,
         ended_at=None if fate is None else tx.now,
     )
-    if row is None:
+    if inbox_id is None:
         raise RaceLost
-    inbox_id: int = row[0]
     return inbox_id
 
 
 def find_item(tx: ReadTx, inbox_id: int) -> InboxItem | None:
-    """Return one item, or None."""
+    """Return an item, or None."""
     return tx.one(InboxItem, "inbox.find", inbox_id=inbox_id)
 
 
 def list_tasks(tx: ReadTx, session_id: str) -> list[InboxItem]:
-    """Return the tasks without a fate that a session, or one below it, gave away."""
+    """Return the open tasks that a session, or a session below it, delegated."""
     return tx.all(InboxItem, "inbox.list_tasks", session_id=session_id)
 
 
-def list_commands(tx: ReadTx, *, limit: int) -> list[InboxItem]:
-    """Return commands that wait for the answer of a surface, oldest first."""
-    return tx.all(InboxItem, "inbox.list_commands", limit=limit)
+def list_commands(tx: ReadTx) -> list[InboxItem]:
+    """Return commands that wait for a surface's answer, oldest first."""
+    return tx.all(InboxItem, "inbox.list_commands", limit=COMMANDS_MAX)
 
 
 def list_ready(tx: ReadTx, session_id: str) -> list[InboxItem]:
-    """Return what waits in a session, oldest first."""
+    """Return the ready items of a session, oldest first."""
     return tx.all(InboxItem, "inbox.list_ready", session_id=session_id)
 
 
 def list_of_turn(tx: ReadTx, turn_id: int) -> list[InboxItem]:
-    """Return what a turn has claimed and not ended, oldest first."""
+    """Return the items that a turn has claimed and not ended, oldest first."""
     return tx.all(InboxItem, "inbox.list_of_turn", turn_id=turn_id)
 
 
 def count_open(tx: ReadTx, session_id: str) -> int:
-    """Count a session's items without a fate; Keryx's own requests keep nobody waiting and do not count."""
-    count: int = tx.value("inbox.count_open", session_id=session_id)
-    return count
+    """Return the number of a session's open items, without requests of Keryx itself."""
+    return int(tx.value("inbox.count_open", session_id=session_id))
 
 
 def list_fates(tx: ReadTx, *, platform: str, after: int, limit: int) -> list[ItemFate]:
-    """Return what came in from a platform after an item, oldest first."""
+    """Return a platform's items after an id, oldest first."""
     return tx.all(ItemFate, "inbox.list_fates", platform=platform, after=after, limit=limit)
 
 
 def count_unsettled(tx: ReadTx, *, platform: str) -> int:
-    """Count a platform's items without a fate."""
-    count: int = tx.value("inbox.count_unsettled", platform=platform)
-    return count
+    """Return the number of a platform's open items."""
+    return int(tx.value("inbox.count_unsettled", platform=platform))
 
 
 def count_flushing(tx: ReadTx) -> int:
-    """Count the requests to flush, of any session, that have no fate yet."""
-    count: int = tx.value("inbox.count_flushing")
-    return count
+    """Return the number of open flush requests of all sessions."""
+    return int(tx.value("inbox.count_flushing"))
 
 
 def claim(tx: Tx, item: InboxItem, *, turn_id: int, seq: int | None) -> None:
-    """Give a ready item to a turn, at its place in the transcript."""
+    """Give a ready item to a turn; ``seq`` is its place in the transcript."""
     tx.run("inbox.claim", inbox_id=item.id, turn_id=turn_id, seq=seq)
 
 
 def postpone(tx: Tx, session_id: str, *, ready_at: Micros) -> None:
-    """Look at a session's waiting items again at a later time."""
+    """Delay a session's ready items."""
     tx.run("inbox.postpone", session_id=session_id, ready_at=ready_at)
 
 
 def give_back(tx: Tx, inbox_id: int, *, ready_at: Micros, seq: int | None, uncounted: bool = False) -> None:
-    """Make a claimed item ready again; with a ``seq`` it stays where it is in the transcript.
+    """Make a claimed item ready again; with a ``seq`` it stays in the transcript.
 
-    ``uncounted`` takes the attempt back: it was not the message's fault.
+    ``uncounted`` does not count the attempt.
     """
     tx.run("inbox.give_back", inbox_id=inbox_id, ready_at=ready_at, seq=seq, uncounted=int(uncounted))
 
 
 def finish(tx: Tx, inbox_id: int, *, fate: Fate, note: str | None = None) -> None:
-    """Give an item its fate; a second one changes nothing."""
+    """Give an open item its fate."""
     state = "dead" if fate == "failed" else "done"
     tx.run("inbox.finish", inbox_id=inbox_id, state=state, fate=fate, fate_note=clean_text(note))
 
 
 def list_sessions_of(tx: ReadTx, source: Source) -> list[str]:
-    """Return the sessions that the account of a place said something to."""
-    rows = tx.rows("inbox.list_sessions_of", platform=source.platform, account=source.account or "")
-    return [session_id for (session_id,) in rows]
+    """Return the sessions that the account of a source sent items to."""
+    return tx.values("inbox.list_sessions_of", platform=source.platform, account=source.account or "")
 
 
 def move(tx: Tx, session_id: str, *, source: Source, to: Source) -> None:
-    """Let what a place said to a session, and has no fate, be answered at another."""
-    tx.run(
-        "inbox.move",
-        session_id=session_id,
-        source=to_json(source.to_dict()),
-        to_source=to_json(to.to_dict()),
-    )
+    """Change the source of a session's open items from this source."""
+    tx.run("inbox.move", session_id=session_id, source=source_to_json(source), to_source=source_to_json(to))
 
 
 def drop_of_session(tx: Tx, session_id: str) -> None:
-    """Delete what came in for the session."""
+    """Delete the session's items."""
     tx.run("inbox.drop_of_session", session_id=session_id)

@@ -1,23 +1,27 @@
-"""Turns, the text they have said so far, and the calls they made."""
+"""Turns, their text so far, and their tool calls (steps)."""
 
 from dataclasses import asdict
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Final, NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.context.rules.gauge import Gauge
 from keryx.core.conversations.rules.archive import TurnLine
-from keryx.core.conversations.rules.message import NewMessage, usage_of
+from keryx.core.conversations.rules.message import NewMessage, ToolCallPart, usage_of
 from keryx.core.conversations.rules.source import Source
-from keryx.core.turns.rules.lease import Lease
+from keryx.core.turns.rules.lease import Lease, TurnLease
 from keryx.core.turns.rules.turn import turn_ended
 from keryx.core.values.turn_states import StepEffect, StepState, TurnId, TurnPurpose, TurnState
 from keryx.errors import NotFound
-from keryx.store.codec import clean_columns, clean_text, from_json, source_from_json, to_json
+from keryx.store.codec import clean_columns, clean_text, from_json, source_from_json, source_to_json, to_json
 from keryx.store.database import ReadTx, Tx
+
+LISTED_MAX: Final = 200
+UNDECLARED: Final[StepEffect] = "once"
+"""The effect of a call without a declared effect: the call never runs twice."""
 
 
 class Turn(NamedTuple):
-    """A row of the table."""
+    """A turn."""
 
     id: TurnId
     session_id: str
@@ -35,24 +39,24 @@ class Turn(NamedTuple):
 
     @property
     def origin(self) -> Source | None:
-        """Where the last message it answers came from; None for a turn nobody asked for."""
+        """The source of the last message that the turn answers; None for a turn without one."""
         return None if self.origin_json is None else source_from_json(self.origin_json)
 
 
 class Trouble(NamedTuple):
-    """Why what is waited for does not come: the turn's state, and the reason in words."""
+    """Why an answer is late: the turn's state and the reason."""
 
     state: TurnState
     reason: str
 
     @property
-    def told(self) -> str:
-        """What people are told; a turn that runs says by itself when it goes on."""
+    def text(self) -> str:
+        """The text for people; a running turn reports by itself when it continues."""
         return self.reason if self.state == "running" else f"{self.reason} It will be tried again."
 
 
 class Step(NamedTuple):
-    """One call."""
+    """A tool call of a turn."""
 
     turn_id: TurnId
     call_id: str
@@ -76,8 +80,8 @@ def add_turn(
     person_id: int | None,
     origin: Source | None,
 ) -> TurnId:
-    """Add a running turn for the holder of the session and return its id."""
-    row = tx.row(
+    """Add a running turn for the holder of the lease and return its id."""
+    turn_id: TurnId = tx.value(
         "turns.add",
         session_id=lease.session_id,
         branch_no=branch_no,
@@ -85,10 +89,9 @@ def add_turn(
         holder=lease.holder,
         epoch=lease.epoch,
         person_id=person_id,
-        origin=None if origin is None else to_json(origin.to_dict()),
+        origin=None if origin is None else source_to_json(origin),
     )
-    assert row is not None
-    return TurnId(row[0])
+    return turn_id
 
 
 def get_turn(tx: ReadTx, turn_id: int) -> Turn:
@@ -105,12 +108,12 @@ def find_live_turn(tx: ReadTx, session_id: str) -> Turn | None:
 
 
 def list_orphans(tx: ReadTx, *, limit: int) -> list[Turn]:
-    """Return running turns whose lease is gone, oldest first."""
+    """Return running turns without a valid lease, in the order in which sessions are locked."""
     return tx.all(Turn, "turns.list_orphans", limit=limit)
 
 
 def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, tools_hash: str) -> None:
-    """Note what exactly a turn ran with."""
+    """Record the model of a turn, and the hashes of its system prompt and its tools."""
     tx.run(
         "turns.set_prompt",
         turn_id=turn_id,
@@ -121,189 +124,162 @@ def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, too
 
 
 def find_prompt(tx: ReadTx, turn_id: int) -> tuple[str | None, str, str] | None:
-    """Return the model a turn asked and the hashes of its system prompt and its tools; None where it asked none."""
-    row = tx.row("turns.find_prompt", turn_id=turn_id)
-    return None if row is None else (row[0], row[1], row[2])
+    """Return a turn's model and the hashes of its system prompt and its tools, or None without a model request."""
+    row: tuple[str | None, str, str] | None = tx.row("turns.find_prompt", turn_id=turn_id)
+    return row
 
 
 def set_gauge(tx: Tx, turn_id: int, gauge: Gauge) -> None:
-    """Note what the turn's last question was made of."""
-    tx.run(
-        "turns.set_gauge",
-        turn_id=turn_id,
-        window=gauge.window,
-        system=gauge.system,
-        tools=gauge.tools,
-        history=gauge.history,
-        attachments=gauge.attachments,
-    )
+    """Record the token counts of the turn's last model request."""
+    tx.run("turns.set_gauge", turn_id=turn_id, **asdict(gauge))
 
 
 def find_gauge(tx: ReadTx, session_id: str) -> Gauge | None:
-    """Return what the last question of a session was made of, or None."""
-    row = tx.row("turns.find_gauge", session_id=session_id)
-    if row is None:
-        return None
-    window, system, tools, history, attachments = row
-    return Gauge(window=window, system=system, tools=tools, history=history, attachments=attachments)
+    """Return the token counts of a session's last model request, or None."""
+    return tx.one(Gauge, "turns.find_gauge", session_id=session_id)
 
 
-def count_unsaid(tx: Tx, turn_id: int, answer: NewMessage) -> None:
-    """Count what a turn used for an answer that is in no transcript."""
-    tx.run(
-        "turns.count_unsaid",
-        turn_id=turn_id,
-        **usage_of(answer),
-    )
+def add_usage(tx: Tx, turn_id: int, answer: NewMessage) -> None:
+    """Add the usage of an answer that is in no transcript to its turn."""
+    tx.run("turns.add_usage", turn_id=turn_id, **usage_of(answer))
 
 
 def request_stop(tx: Tx, session_id: str) -> bool:
-    """Ask the live turn of a session to stop; say whether that is new."""
+    """Ask the live turn of a session to stop; return False if it was asked before."""
     return tx.run("turns.request_stop", session_id=session_id) > 0
 
 
 def wait(tx: Tx, turn_id: int) -> None:
-    """Let a running turn wait for a person."""
+    """Set a running turn to waiting for a person."""
     tx.run("turns.wait", turn_id=turn_id)
 
 
-def go_on(tx: Tx, turn_id: int, lease: Lease) -> None:
-    """Let a waiting turn run again for its new holder."""
-    tx.run("turns.go_on", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
+def resume(tx: Tx, turn_id: TurnId, lease: Lease) -> TurnLease:
+    """Set a waiting turn to running for its new holder."""
+    tx.run("turns.resume", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
+    return TurnLease(lease=lease, turn_id=turn_id)
 
 
-def take_over(tx: Tx, turn_id: int, lease: Lease) -> None:
-    """Let whoever took the session end a running turn whose holder was lost."""
+def take_over(tx: Tx, turn_id: TurnId, lease: Lease) -> TurnLease:
+    """Give a running turn to the new holder of its session."""
     tx.run("turns.take_over", turn_id=turn_id, holder=lease.holder, epoch=lease.epoch)
+    return TurnLease(lease=lease, turn_id=turn_id)
 
 
 def move(tx: Tx, session_id: str, *, origin: Source, to: Source) -> None:
-    """Let a session's turn that has not ended answer at another place than this."""
-    tx.run(
-        "turns.move",
-        session_id=session_id,
-        origin=to_json(origin.to_dict()),
-        to_origin=to_json(to.to_dict()),
-    )
+    """Change the origin of a session's live turn, if it has this origin."""
+    tx.run("turns.move", session_id=session_id, origin=source_to_json(origin), to_origin=source_to_json(to))
 
 
 def set_origin(tx: Tx, turn_id: int, *, origin: Source, person_id: int | None) -> None:
-    """Note whom a turn answers last, and where."""
-    tx.run("turns.set_origin", turn_id=turn_id, origin=to_json(origin.to_dict()), person_id=person_id)
+    """Set the source and the person of the last message that a turn answers."""
+    tx.run("turns.set_origin", turn_id=turn_id, origin=source_to_json(origin), person_id=person_id)
 
 
 def set_pause(tx: Tx, turn_id: int, reason: str | None) -> None:
-    """Note why a running turn does nothing for now; None when it goes on."""
+    """Set the reason of a running turn's pause; None ends the pause."""
     tx.run("turns.set_pause", turn_id=turn_id, reason=clean_text(reason))
 
 
 def find_trouble(tx: ReadTx, session_id: str) -> Trouble | None:
-    """Return why what a session waits for does not come; None where nothing is wrong."""
+    """Return why a session's answer is late, or None."""
     return tx.one(Trouble, "turns.find_trouble", session_id=session_id)
 
 
 def end_turn(tx: Tx, turn_id: int, *, state: TurnState, reason: str | None = None) -> None:
-    """End a turn for good and drop the text so far, which the transcript holds or nobody needs."""
+    """End a turn and delete its text so far: the transcript has the text that is kept."""
     tx.run("turns.end", turn_id=turn_id, state=state, reason=clean_text(reason))
     drop_chunks(tx, turn_id)
 
 
 def add_chunk(tx: Tx, turn_id: int, *, start: int, text: str) -> None:
-    """Keep a piece of the text so far; the same piece again is no change."""
+    """Store a piece of the text so far; a repeated piece changes nothing."""
     tx.run("turns.add_chunk", turn_id=turn_id, start=start, text=to_json(text))
 
 
 def drop_chunks(tx: Tx, turn_id: int) -> None:
-    """Forget the text so far, which stands in the transcript now."""
+    """Delete the text so far; the transcript has it now."""
     tx.run("turns.drop_chunks", turn_id=turn_id)
 
 
-def list_speaking(tx: ReadTx, *, limit: int) -> list[Turn]:
-    """Return running turns that have said something since their last step, longest first."""
-    return tx.all(Turn, "turns.list_speaking", limit=limit)
+def list_speaking(tx: ReadTx) -> list[Turn]:
+    """Return running turns with text since their last step."""
+    return tx.all(Turn, "turns.list_speaking", limit=LISTED_MAX)
 
 
-def list_answering(tx: ReadTx, *, limit: int) -> list[Turn]:
-    """Return running turns that answer somebody, longest first."""
-    return tx.all(Turn, "turns.list_answering", limit=limit)
+def list_answering(tx: ReadTx) -> list[Turn]:
+    """Return running turns that answer a message, oldest first."""
+    return tx.all(Turn, "turns.list_answering", limit=LISTED_MAX)
 
 
 def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
-    """Return the running turns of a holder that are asked to stop."""
-    return [TurnId(row[0]) for row in tx.rows("turns.list_stopping", holder=holder)]
+    """Return the running turns of a holder that were asked to stop."""
+    return tx.values("turns.list_stopping", holder=holder)
 
 
-def list_chunks(tx: ReadTx, turn_id: int, *, start: int = 0) -> list[tuple[int, str]]:
-    """Return the pieces of the text so far from an offset on."""
-    rows = tx.rows("turns.list_chunks", turn_id=turn_id, start=start)
-    return [(offset, from_json(text)) for offset, text in rows]
+def text_so_far(tx: ReadTx, turn_id: int, *, start: int = 0) -> str:
+    """Return the text of a turn since its last step, from an offset on, as far as it is stored."""
+    return "".join(map(from_json, tx.values("turns.list_chunks", turn_id=turn_id, start=start)))
 
 
-class NewStep(TypedDict):
-    """What ``add_step`` is told."""
-
-    turn_id: int
-    session_id: str
-    call_id: str
-    name: str
-    effect: StepEffect
-    idempotency_key: str
-    call_seq: int
-
-
-def add_step(tx: Tx, **step: Unpack[NewStep]) -> bool:
-    """Add a call of a turn, after those it made before; False when the turn has made a call of this id."""
-    return tx.run("turns.add_step", **(step | {"name": clean_text(step["name"])})) == 1
+def add_step(tx: Tx, turn: Turn, call: ToolCallPart, *, call_seq: int, idempotency_key: str) -> bool:
+    """Add a call to a turn; return False if the turn has a call with this id."""
+    added = tx.run(
+        "turns.add_step",
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        call_id=call.call_id,
+        name=clean_text(call.name),
+        effect=call.effect or UNDECLARED,
+        idempotency_key=idempotency_key,
+        call_seq=call_seq,
+    )
+    return added == 1
 
 
 def get_step(tx: ReadTx, *, turn_id: int, call_id: str) -> Step:
-    """Return one call of a turn."""
+    """Return a call of a turn."""
     row = tx.one(Step, "turns.find_step", turn_id=turn_id, call_id=call_id)
     if row is None:
-        raise NotFound(f"Turn {turn_id} made no call {call_id!r}.")
+        raise NotFound(f"Turn {turn_id} has no call {call_id!r}.")
     return row
 
 
 def list_steps(tx: ReadTx, turn_id: int) -> list[Step]:
-    """Return the calls of a turn in the order they were made."""
+    """Return the calls of a turn in their order."""
     return tx.all(Step, "turns.list_steps", turn_id=turn_id)
 
 
 def list_open_steps(tx: ReadTx, session_id: str) -> list[Step]:
-    """Return a session's calls that have no result yet, in the order they were made."""
+    """Return a session's calls without a result, in their order."""
     return tx.all(Step, "turns.list_open_steps", session_id=session_id)
 
 
 def start_step(tx: Tx, *, turn_id: int, call_id: str) -> bool:
-    """Commit to running a call; False for one that has a result, or has started and may run only once."""
+    """Start a call; return False if it has a result, has run and may run only once, or is not approved."""
     return tx.run("turns.start_step", turn_id=turn_id, call_id=call_id) == 1
 
 
 def end_step(tx: Tx, *, turn_id: int, call_id: str, state: StepState, result_seq: int) -> bool:
-    """Give a call its one result; False when it has one."""
+    """Give a call its one result; return False if it has one."""
     return tx.run("turns.end_step", turn_id=turn_id, call_id=call_id, state=state, result_seq=result_seq) == 1
 
 
 def adopt_step(tx: Tx, step: Step, *, turn_id: int) -> None:
-    """Let a turn go on with a call that a lost one left open."""
+    """Move an open call of a lost turn to another turn."""
     tx.run("turns.adopt_step", from_turn_id=step.turn_id, call_id=step.call_id, turn_id=turn_id)
 
 
 def add_imported(tx: Tx, session_id: str, line: TurnLine) -> int:
-    """Add a turn that ran elsewhere and return its id; one that was under way there is lost here."""
+    """Add a turn from an archive and return its id; a turn that had not ended is lost."""
     columns = asdict(line) | {"state": line.state if turn_ended(line.state) else "lost"}
     del columns["no"]
     columns["ended_at"] = line.begun_at if line.ended_at is None else line.ended_at
-    turn_id: int = tx.value("turns.add_imported", session_id=session_id, **clean_columns(columns))
-    return turn_id
-
-
-def drop_steps_of_session(tx: Tx, session_id: str) -> None:
-    """Delete the texts so far and the calls of the session's turns."""
-    tx.run("turns.drop_chunks_of_session", session_id=session_id)
-    tx.run("turns.drop_steps_of_session", session_id=session_id)
+    return int(tx.value("turns.add_imported", session_id=session_id, **clean_columns(columns)))
 
 
 def drop_of_session(tx: Tx, session_id: str) -> None:
-    """Delete the session's turns, which nothing may name any more."""
+    """Delete the session's turns with their calls and texts so far; no other row may refer to them any more."""
+    tx.run("turns.drop_chunks_of_session", session_id=session_id)
+    tx.run("turns.drop_steps_of_session", session_id=session_id)
     tx.run("turns.drop_of_session", session_id=session_id)

@@ -1,9 +1,10 @@
-"""Accept a message: who says it, which conversation it belongs to, whether that starts over, and a stored item.
+"""Accept a message: find its author and session, reset the session if that is due, and store an inbox item.
 
-Everything an acknowledgement promises is in this one transaction. A delivery that comes again changes nothing.
+This one transaction does everything that the acknowledgement promises. A redelivery changes nothing.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from keryx.config import Settings
 from keryx.core.approvals.transactions.answer_question import answer_question
@@ -11,7 +12,6 @@ from keryx.core.conversations.rules.command import ParsedCommand, UnknownCommand
 from keryx.core.conversations.rules.message import Part, TextPart, text_of
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import Source
-from keryx.core.conversations.tables import feed
 from keryx.core.conversations.transactions.command_context import CommandContext, Commands, NeedsAnswer
 from keryx.core.conversations.transactions.enter_session import EnteredSession, enter_session
 from keryx.core.deliveries.rules.route import Address
@@ -28,13 +28,14 @@ from keryx.core.people.transactions.pair_stranger import (
     PairingRefused,
     offer_pairing,
 )
-from keryx.core.turns.rules.busy import BARE_OVERRIDE, BusyMode, on_arrival, split_override
+from keryx.core.turns.rules.busy import BARE_OVERRIDE, ROLLBACK_REFUSED, BusyMode, split_override, stops_turn
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.core.turns.rules.reset import ResetReason
 from keryx.core.turns.rules.turn import yields_to_others
 from keryx.core.turns.tables import inbox, turns
 from keryx.core.turns.transactions.fail_turn import find_rollback_point, stop_session
 from keryx.core.turns.transactions.flush_session import give_way
+from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
@@ -43,23 +44,23 @@ from keryx.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The message is stored and will have a fate."""
+    """The message is stored, and its inbox item will get a fate."""
 
     inbox_id: int
     session_id: SessionId
     opened: bool
     reset: ResetReason | None
     needs_answer: NeedsAnswer | None = None
-    """A command whose answer the surface has to find, because it changes nothing."""
+    """The question of a command that only a running surface can answer."""
     declined: str | None = None
-    """Why a command did nothing."""
+    """Why a command was declined."""
     queued: int | None = None
-    """The item whose answer is the command's."""
+    """The item whose answer is the command's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """This delivery was accepted before."""
+    """The message was accepted before."""
 
     inbox_id: int
     session_id: SessionId
@@ -67,7 +68,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A message of somebody who may speak, its ids resolved, and what it is judged by."""
+    """A message of a person who may speak, with what decides about it."""
 
     inbound: Inbound
     person: Person
@@ -77,14 +78,14 @@ class Incoming:
 
     @property
     def source(self) -> Source:
-        """Where it comes from."""
+        """The source of the message."""
         return self.inbound.source
 
 
 def accept_message(
     tx: Tx, inbound: Inbound, *, settings: Settings, ids: Ids, commands: Commands
 ) -> Accepted | Duplicate | Refused:
-    """Store what a platform delivered, or say why not; only after the commit may it be acknowledged."""
+    """Store a message, or return why not. Acknowledge it to the platform only after the commit."""
     account = inbound.source.account or ""
     known = inbox.find_by_ref(tx, platform=inbound.source.platform, account=account, ref=inbound.ref)
     if known is not None:
@@ -94,12 +95,12 @@ def accept_message(
     source, pairs = inbound.source, inbound.source.platform in settings.pairing_platforms
     verdict = may_speak(_find_speaker(tx, source), chat_type=source.chat_type, pairing=pairs)
     if isinstance(verdict, Refused):
-        return _meet_stranger(tx, inbound, verdict, settings=settings, ids=ids, commands=commands)
+        return _answer_stranger(tx, inbound, verdict, settings=settings, ids=ids, commands=commands)
     incoming = Incoming(inbound=inbound, person=verdict.person, settings=settings, ids=ids, commands=commands)
     place = _enter(tx, incoming)
     if command is None:
-        return _queue(tx, incoming, place)
-    return _command(tx, incoming, place, command)
+        return _accept_text(tx, incoming, place)
+    return _run_command(tx, incoming, place, command)
 
 
 def _find_speaker(tx: Tx, source: Source) -> Person | None:
@@ -110,7 +111,7 @@ def _find_speaker(tx: Tx, source: Source) -> Person | None:
     ) or people.find_by_identity(tx, platform=source.platform, account="", user_id=source.user_id)
 
 
-def _meet_stranger(
+def _answer_stranger(
     tx: Tx,
     inbound: Inbound,
     refused: Refused,
@@ -119,7 +120,7 @@ def _meet_stranger(
     ids: Ids,
     commands: Commands,
 ) -> Accepted | Refused:
-    """Say nothing, or how to be let in; a stranger with the code of ``/link`` is somebody we know."""
+    """Offer pairing in a private chat, or refuse; a stranger with a valid code of ``/link`` becomes that person."""
     source = inbound.source
     if refused.reason == "blocked" or source.user_id is None or source.chat_type != "dm":
         return refused
@@ -129,8 +130,7 @@ def _meet_stranger(
             inbound=inbound, person=linked.person, settings=settings, ids=ids, commands=commands
         )
         place = _enter(tx, incoming)
-        reply = linked.reply
-        return _done(tx, incoming, place, reply=reply)
+        return _store_command(tx, incoming, place, reply=linked.reply)
     if refused.offer_pairing:
         offer = offer_pairing(tx, source, ids)
         if isinstance(offer, IssuedCode):
@@ -147,17 +147,17 @@ def _enter_code(tx: Tx, source: Source, command: ParsedCommand | UnknownCommand 
     try:
         outcome = enter_link(tx, command.arguments, source=source, person_id=None)
     except InvalidValue:
-        return None  # not even the form of a code
+        return None  # not a code
     return outcome if isinstance(outcome, Linked) else None
 
 
 def _enter(tx: Tx, incoming: Incoming) -> EnteredSession:
-    """Find or open the conversation, and greet somebody at the first message ever, whatever became of it."""
+    """Find or open the session, and welcome a person at the first message."""
     place = enter_session(
         tx, incoming.source, person=incoming.person, settings=incoming.settings, ids=incoming.ids
     )
     if incoming.source.is_one_shot:
-        return place  # nobody is there to be greeted, and soon the place is not either
+        return place  # an address for one answer: no welcome, and no record of activity
     addresses.note_inbound(tx, Address.of(incoming.source))
     if people.mark_welcomed(tx, incoming.person.id) and incoming.settings.welcome:
         queue_reply(
@@ -166,11 +166,11 @@ def _enter(tx: Tx, incoming: Incoming) -> EnteredSession:
     return place
 
 
-def _queue(tx: Tx, incoming: Incoming, place: EnteredSession) -> Accepted:
-    """Store a message to be answered, and let it act on the turn that runs."""
-    wanted, parts = _override(incoming.inbound.parts)
+def _accept_text(tx: Tx, incoming: Incoming, place: EnteredSession) -> Accepted:
+    """Store a message, and apply its busy mode to the live turn."""
+    wanted, parts = _split_mode(incoming.inbound.parts)
     if wanted is not None and not parts:
-        return _bare(tx, incoming, place, wanted)
+        return _accept_bare_mode(tx, incoming, place, wanted)
     turn = None if place.opened else turns.find_live_turn(tx, place.session_id)
     if turn is not None and turn.state == "waiting" and wanted is None:
         answered = answer_question(tx, incoming.inbound, turn=turn, person_id=incoming.person.id)
@@ -178,24 +178,26 @@ def _queue(tx: Tx, incoming: Incoming, place: EnteredSession) -> Accepted:
             return Accepted(inbox_id=answered, session_id=place.session_id, opened=False, reset=place.reset)
     mode = wanted or incoming.settings.busy.mode_for(incoming.source)
     if turn is not None:
-        mode = _act(tx, incoming, turn, mode)
-    inbox_id = inbox.add_item(
+        mode = _apply_mode(tx, incoming, turn, mode)
+    return _store(tx, incoming, place, kind="message", parts=parts, busy_mode=mode)
+
+
+def _store(tx: Tx, incoming: Incoming, place: EnteredSession, **item: Any) -> Accepted:
+    """Store the message as an inbox item."""
+    inbox_id = queue_item(
         tx,
         session_id=place.session_id,
-        kind="message",
         source=incoming.source,
         ref=incoming.inbound.ref,
-        parts=parts,
         person_id=incoming.person.id,
-        busy_mode=mode,
         sent_at=incoming.inbound.sent_at,
+        **item,
     )
-    feed.add_event(tx, place.session_id, "inbox", inbox_id)
     return Accepted(inbox_id=inbox_id, session_id=place.session_id, opened=place.opened, reset=place.reset)
 
 
-def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...]]:
-    """Take a ``!steer …`` off the first text; with nothing behind it, nothing is left."""
+def _split_mode(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...]]:
+    """Split a busy mode (``!steer …``) off the first text; a bare mode leaves no parts."""
     if not isinstance(parts[0], TextPart):
         return None, parts
     mode, rest = split_override(parts[0].text)
@@ -204,36 +206,35 @@ def _override(parts: tuple[Part, ...]) -> tuple[BusyMode | None, tuple[Part, ...
     return mode, (TextPart(text=rest), *parts[1:])
 
 
-def _bare(tx: Tx, incoming: Incoming, place: EnteredSession, mode: BusyMode) -> Accepted:
-    """Take a mode without a message for what it can mean: ``!stop`` is ``/stop``, and nothing reaches the model."""
+def _accept_bare_mode(tx: Tx, incoming: Incoming, place: EnteredSession, mode: BusyMode) -> Accepted:
+    """Handle a busy mode without a message: ``!stop`` means ``/stop``, any other mode gets an explanation."""
     if mode == "interrupt":
         stop = incoming.commands.parse("/stop")
-        assert stop is not None, "there is a command /stop"
-        return _command(tx, incoming, place, stop)
-    return _done(tx, incoming, place, reply=BARE_OVERRIDE.format(mode=mode))
+        assert stop is not None, "/stop is a command"
+        return _run_command(tx, incoming, place, stop)
+    return _store_command(tx, incoming, place, reply=BARE_OVERRIDE.format(mode=mode))
 
 
-def _act(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
-    """Do to the session's turn what the message asks for, and return the mode it waits in."""
+def _apply_mode(tx: Tx, incoming: Incoming, turn: turns.Turn, mode: BusyMode) -> BusyMode:
+    """Apply a message's busy mode to the session's turn, and return the mode of its item."""
     session_id = SessionId(turn.session_id)
     if yields_to_others(turn.purpose) and give_way(tx, session_id):
         return mode
-    pure = mode == "rollback" and find_rollback_point(tx, turn) is not None
-    arrival = on_arrival(mode, turn_running=True, effects=("pure",) if pure else ("once",))
-    if arrival.action in ("stop", "rollback"):
+    refused = mode == "rollback" and find_rollback_point(tx, turn) is None
+    if stops_turn(mode):
         stop_session(tx, session_id, holder=incoming.ids.token())
-    if arrival.notice is None:
+    if not refused:
         return mode
-    queue_reply(tx, incoming.source, arrival.notice, session_id=session_id, ids=incoming.ids)
+    queue_reply(tx, incoming.source, ROLLBACK_REFUSED, session_id=session_id, ids=incoming.ids)
     return "interrupt"
 
 
-def _command(
+def _run_command(
     tx: Tx, incoming: Incoming, place: EnteredSession, command: ParsedCommand | UnknownCommand
 ) -> Accepted:
-    """Carry out a command in the transaction that accepts it; its reply goes out like any other."""
+    """Run a command and queue its reply, in the transaction that accepts it."""
     if isinstance(command, UnknownCommand):
-        return replace(_done(tx, incoming, place, reply=command.reply), declined=command.reply)
+        return replace(_store_command(tx, incoming, place, reply=command.reply), declined=command.reply)
     context = CommandContext(
         session_id=place.session_id,
         key=place.key,
@@ -246,11 +247,11 @@ def _command(
     )
     outcome = incoming.commands.run(tx, command, context=context)
     place = replace(place, session_id=outcome.session_id)
-    done = _done(tx, incoming, place, reply=outcome.reply, needs_answer=outcome.needs_answer)
-    return replace(done, declined=outcome.reply if outcome.is_declined else None, queued=outcome.queued)
+    stored = _store_command(tx, incoming, place, reply=outcome.reply, needs_answer=outcome.needs_answer)
+    return replace(stored, declined=outcome.reply if outcome.is_declined else None, queued=outcome.queued)
 
 
-def _done(
+def _store_command(
     tx: Tx,
     incoming: Incoming,
     place: EnteredSession,
@@ -258,25 +259,9 @@ def _done(
     reply: str | None,
     needs_answer: NeedsAnswer | None = None,
 ) -> Accepted:
-    """Store a command as done, with what is said back; or as waiting for the surface that has to answer it."""
-    inbox_id = inbox.add_item(
-        tx,
-        session_id=place.session_id,
-        kind="command",
-        source=incoming.source,
-        ref=incoming.inbound.ref,
-        parts=incoming.inbound.parts,
-        person_id=incoming.person.id,
-        sent_at=incoming.inbound.sent_at,
-        fate=None if needs_answer else "command",
-    )
+    """Store a command as done and queue its reply; or as ready, if a surface has to answer it."""
     if reply:
         queue_reply(tx, incoming.source, reply, session_id=place.session_id, ids=incoming.ids)
-    feed.add_event(tx, place.session_id, "inbox", inbox_id)
-    return Accepted(
-        inbox_id=inbox_id,
-        session_id=place.session_id,
-        opened=place.opened,
-        reset=place.reset,
-        needs_answer=needs_answer,
-    )
+    fate = None if needs_answer else "command"
+    accepted = _store(tx, incoming, place, kind="command", parts=incoming.inbound.parts, fate=fate)
+    return replace(accepted, needs_answer=needs_answer)

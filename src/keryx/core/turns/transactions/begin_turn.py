@@ -1,7 +1,6 @@
-"""Begin a turn: take the session, claim what it answers, and put that into the transcript.
+"""Begin a turn: take the session's lease, claim inbox items, and append their messages to the transcript.
 
-Whoever calls this owns the session until the lease is released or lost. A message already in the transcript (its
-turn was lost) is not appended again, and calls a lost turn left open go over to this one.
+A message that a lost turn has appended is not appended again, and the open calls of a lost turn move to this one.
 """
 
 from collections.abc import Sequence
@@ -14,19 +13,20 @@ from keryx.core.conversations.transactions.append_message import append_held
 from keryx.core.deliveries.tables import outbox
 from keryx.core.people.tables import people
 from keryx.core.turns.rules.busy import claimable
-from keryx.core.turns.rules.inbox import InboxKind
+from keryx.core.turns.rules.inbox import OWN_PURPOSES, InboxKind
 from keryx.core.turns.rules.lease import Lease, TurnLease
 from keryx.core.turns.rules.turn import yields_to_others
 from keryx.core.turns.tables import inbox, leases, turns
-from keryx.core.turns.views.ready_sessions import list_ready
+from keryx.core.turns.transactions.inbox_items import end_item
+from keryx.core.turns.views.pending_work import list_ready
 from keryx.core.values.turn_states import TurnId, TurnPurpose
 from keryx.store.database import ReadTx, Tx
 from keryx.values import dataclass
 
 CANDIDATES = 8
-"""How many ready sessions are looked at in one call, in case others are faster."""
+"""How many ready sessions one call tries, in case other gateways are faster."""
 
-NOT_QUIET = "something else came first"
+OTHER_FIRST = "another item came first"
 
 _ROLES: dict[InboxKind, Role] = {"process": "system", "approval": "system"}
 _PURPOSES: dict[InboxKind, TurnPurpose] = {"schedule": "schedule", "process": "process"}
@@ -34,19 +34,19 @@ _PURPOSES: dict[InboxKind, TurnPurpose] = {"schedule": "schedule", "process": "p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunTurn:
-    """A turn to run."""
+    """A turn that has begun."""
 
     held: TurnLease
     purpose: TurnPurpose
     answers: tuple[inbox.InboxItem, ...]
     resumed: bool
-    """It goes on after a person's answer, or with calls that a lost turn left open."""
+    """Whether it continues after a person's answer, or with the open calls of a lost turn."""
     has_failed: bool = False
-    """The last attempt at what it answers failed; a crash is no failure."""
+    """Whether the last attempt at its items failed; a crash is no failure."""
 
     @property
     def turn_id(self) -> TurnId:
-        """The turn that began."""
+        """The turn's id."""
         return self.held.turn_id
 
     @property
@@ -56,7 +56,7 @@ class BegunTurn:
 
 
 def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> BegunTurn | None:
-    """Begin the longest waiting turn, of this session or of any; None when there is nothing to do now."""
+    """Begin the turn that has waited longest, in this session or in any; return None if none may begin now."""
     candidates = list_ready(tx, limit=CANDIDATES) if session_id is None else [session_id]
     for candidate in candidates:
         begun = _begin_in(tx, candidate, holder=holder)
@@ -67,11 +67,11 @@ def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> B
 
 def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None:
     session = sessions.lock_session(tx, session_id)
-    ready = _without_own(tx, inbox.list_ready(tx, session_id))
+    ready = _without_requests(tx, inbox.list_ready(tx, session_id))
     live = turns.find_live_turn(tx, session_id)
     if live is not None:
-        # One that runs belongs to its holder, or, if that was lost, to `recover` before anybody else.
-        return _go_on(tx, live, ready, holder=holder) if live.state == "waiting" else None
+        # A running turn belongs to its holder. If the holder is lost, `recover` ends the turn first.
+        return _resume(tx, live, ready, holder=holder) if live.state == "waiting" else None
     items = _next_items(tx, session_id, ready)
     lease = leases.take_lease(tx, session_id, holder=holder) if items else None
     if lease is None:
@@ -85,7 +85,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         branch_no=session.active_branch_no,
         purpose=purpose,
         person_id=last.person_id,
-        # What Keryx itself asks is nobody's question, and a task's answer goes back to the call that gave it.
+        # Requests of Keryx itself have no origin. A task's answer goes to the call that delegated the task.
         origin=None if yields_to_others(purpose) or last.purpose == "task" else last.source,
     )
     held = TurnLease(lease=lease, turn_id=turn_id)
@@ -94,13 +94,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     for item in items:
         _take_item(tx, held, item)
     feed.add_event(tx, session_id, "turn", turn_id)
-    return BegunTurn(
-        held=held,
-        purpose=purpose,
-        answers=items,
-        resumed=adopted,
-        has_failed=has_failed,
-    )
+    return BegunTurn(held=held, purpose=purpose, answers=items, resumed=adopted, has_failed=has_failed)
 
 
 def _purpose(last: inbox.InboxItem) -> TurnPurpose:
@@ -111,32 +105,31 @@ def _purpose(last: inbox.InboxItem) -> TurnPurpose:
             return _PURPOSES.get(last.kind, "reply")
 
 
-def _without_own(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
-    """Leave Keryx's own requests out where anything else waits: that goes first.
+def _without_requests(tx: Tx, ready: list[inbox.InboxItem]) -> list[inbox.InboxItem]:
+    """Leave out Keryx's own requests if any other item waits.
 
-    A request for a title waits on; one to flush is dropped, because all of it is flushed when it is quiet again.
+    A title request keeps waiting. A flush request is cancelled, because a later one covers the same messages.
     """
-    others = [item for item in ready if not item.is_own]
+    others = [item for item in ready if item.purpose not in OWN_PURPOSES]
     if not others:
-        # One at a time; the title is quick.
+        # One at a time. The title goes first, because it is quick.
         return [item for item in ready if item.purpose == "title"] or ready
     for item in ready:
         if item.purpose == "flush":
-            inbox.finish(tx, item.id, fate="cancelled", note=NOT_QUIET)
-            feed.add_event(tx, item.session_id, "inbox", item.id)
+            end_item(tx, item, fate="cancelled", note=OTHER_FIRST)
     return others
 
 
 def _next_items(
     tx: Tx, session_id: SessionId, ready: Sequence[inbox.InboxItem]
 ) -> tuple[inbox.InboxItem, ...]:
-    """Return what the next turn answers; if nothing yet, the session is looked at again when something may be."""
+    """Return the items of the next turn; if none may be claimed yet, delay the session's items."""
     retry_at = max((item.ready_at for item in ready if item.attempts), default=tx.now)
     if retry_at > tx.now and not any(item.busy_mode in ("interrupt", "rollback") for item in ready):
-        # What came in behind waits with it: answers keep the order of the questions.
+        # Later items wait too, so that answers keep the order of the questions.
         inbox.postpone(tx, session_id, ready_at=retry_at)
         return ()
-    # What stands in the transcript comes before what does not, so it is answered first, though asked for later.
+    # Items that are in the transcript come first, even if they were requested later.
     ready = sorted(ready, key=lambda item: item.purpose != "rerun")
     claim = claimable([item.waiting for item in ready], now=tx.now)
     if not claim.items:
@@ -145,9 +138,9 @@ def _next_items(
         return ()
     claimed, head = {item.id for item in claim.items}, ready[0]
     if head.purpose == "compress":
-        return (head,)  # it is no question, so nothing is answered with it
-    # What stands in the transcript already is before the eyes of whoever answers next, so it is answered with it;
-    # of one person, as all that a turn answers, because its tools are theirs.
+        return (head,)  # not a question, so it is claimed alone
+    # The model sees items that are already in the transcript. Claim these items too, but only those of the head item's
+    # person, because the turn has this person's tools.
     return tuple(
         item
         for item in ready
@@ -157,7 +150,7 @@ def _next_items(
 
 
 def _adopt_steps(tx: Tx, session_id: SessionId, *, turn_id: TurnId, branch_no: int) -> bool:
-    """Take over the open calls that the shown branch holds; say whether there were any."""
+    """Move the open calls on the active branch to this turn; return whether there were any."""
     left_open = turns.list_open_steps(tx, session_id)
     if not left_open:
         return False
@@ -169,26 +162,21 @@ def _adopt_steps(tx: Tx, session_id: SessionId, *, turn_id: TurnId, branch_no: i
     return bool(shown)
 
 
-def _go_on(tx: Tx, turn: turns.Turn, ready: Sequence[inbox.InboxItem], *, holder: str) -> BegunTurn | None:
-    """A turn that waits goes on only with the answer it waits for; everything else waits with it."""
+def _resume(tx: Tx, turn: turns.Turn, ready: Sequence[inbox.InboxItem], *, holder: str) -> BegunTurn | None:
+    """Resume a waiting turn if its answer has arrived; all other items keep waiting."""
     answer = next((item for item in ready if item.kind == "approval"), None)
     lease = None if answer is None else leases.take_lease(tx, SessionId(turn.session_id), holder=holder)
     if answer is None or lease is None:
         return None
-    turns.go_on(tx, turn.id, lease)
+    held = turns.resume(tx, turn.id, lease)
     inbox.claim(tx, answer, turn_id=turn.id, seq=None)
     feed.add_event(tx, turn.session_id, "inbox", answer.id)
     feed.add_event(tx, turn.session_id, "turn", turn.id)
-    return BegunTurn(
-        held=TurnLease(lease=lease, turn_id=turn.id), purpose=turn.purpose, answers=(answer,), resumed=True
-    )
+    return BegunTurn(held=held, purpose=turn.purpose, answers=(answer,), resumed=True)
 
 
 def take_seen(tx: Tx, held: TurnLease, turn: turns.Turn, seen: Sequence[int]) -> turns.Turn:
-    """Claim the items that the model had read by the step that commits now, and return the turn as it is then.
-
-    The answer goes to where the last of them came from.
-    """
+    """Claim the steering items that the model has read, and return the turn with the origin of the last one."""
     found = (inbox.find_item(tx, inbox_id) for inbox_id in sorted(seen))
     items = [item for item in found if item and (item.state, item.session_id) == ("ready", turn.session_id)]
     for item in items:
@@ -200,26 +188,16 @@ def take_seen(tx: Tx, held: TurnLease, turn: turns.Turn, seen: Sequence[int]) ->
 
 
 def _take_item(tx: Tx, held: TurnLease, item: inbox.InboxItem) -> None:
-    """Claim an item for a turn and put it into the transcript, unless it stands there from before."""
-    seq = item.seq
-    if seq is None:
-        seq = append_held(tx, held, message_of(tx, item)).seq
+    """Claim an item for a turn, and append its message unless the transcript has it."""
+    seq = append_held(tx, held, message_of(tx, item)).seq if item.seq is None else item.seq
     inbox.claim(tx, item, turn_id=held.turn_id, seq=seq)
     feed.add_event(tx, held.session_id, "inbox", item.id)
 
 
 def message_of(tx: ReadTx, item: inbox.InboxItem) -> NewMessage:
-    """Return what an item says, as the message that stands in the transcript when a turn has read it."""
-    return NewMessage(
-        role=_ROLES.get(item.kind, "user"),
-        parts=item.parts,
-        author=_author(tx, item),
-        author_id=item.person_id,
-    )
-
-
-def _author(tx: ReadTx, item: inbox.InboxItem) -> str | None:
-    """Whose name stands on the message: in a group people must be told apart."""
-    if item.source.user_name:
-        return item.source.user_name
-    return None if item.person_id is None else people.get_person(tx, item.person_id).name
+    """Return an item's message for the transcript."""
+    author = item.source.user_name or None
+    if author is None and item.person_id is not None:
+        author = people.get_person(tx, item.person_id).name
+    role = _ROLES.get(item.kind, "user")
+    return NewMessage(role=role, parts=item.parts, author=author, author_id=item.person_id)

@@ -1,4 +1,4 @@
-"""``/status``, ``/why``, ``/stop``: what is going on in a conversation."""
+"""``/status``, ``/why``, ``/stop``: show and stop the work in a conversation."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ _STOPPED: Final = {
 
 
 def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Show what is going on here."""
+    """Show the state of this conversation."""
     session = sessions.get_visible(tx, context.session_id, person_id=context.person.id)
     turn = turns.find_live_turn(tx, session.id)
     open_items = inbox.count_open(tx, session.id)
@@ -54,18 +54,18 @@ def status(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
         else f"The agent is {turn_word(turn.state)}.",
     ]
     if open_items:
-        lines.append(f"{open_items} not answered yet.")
+        lines.append(f"{open_items} waiting for an answer.")
     surfaces = len(session_keys.list_keys(tx, session.id))
     if surfaces > 1:
-        lines.append(f"Held in {surfaces} places.")
+        lines.append(f"Shown in {surfaces} chats.")
     return say(context, "\n".join(lines))
 
 
 def why(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
-    """Tell the fate of the last message, the last reset and the last delivery."""
+    """Show the fate of the last message, the last reset and the last delivery."""
     trouble = turns.find_trouble(tx, context.session_id)
     lines = [
-        *([] if trouble is None else [trouble.told]),
+        *([] if trouble is None else [trouble.text]),
         _last_message(find_last_message(tx, context.session_id), now=tx.now),
         _last_delivery(find_last_delivery(tx, context.session_id), now=tx.now),
     ]
@@ -73,7 +73,7 @@ def why(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     if reset is not None:
         lines.append(
             f"This conversation began by a reset {ago(reset.created_at, now=tx.now)}; "
-            f"/resume {reset.from_session_id} brings the one before back."
+            f"/resume {reset.from_session_id} returns to the one before."
         )
     return say(context, "\n".join(lines))
 

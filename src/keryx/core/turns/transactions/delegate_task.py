@@ -1,7 +1,7 @@
-"""Give a task away: a session of its own for it, and the item that lets a turn begin there.
+"""Delegate a task: open a child session and add the task to its inbox.
 
-A call that runs again finds the session it made. A session belongs to the person and the audience of the one that
-gave the task, stands in no list and on no surface, and what is said in it goes nowhere but back to the call.
+A repeated call finds its child session. The child session has the person and the audience of its parent. No list and no
+surface shows it, and its answer goes only to the call.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,22 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import branches, feed, session_changes, sessions
 from keryx.core.conversations.transactions.open_session import inherited_settings, open_session
 from keryx.core.people.tables import people
-from keryx.core.turns.rules.delegation import DELEGATE, TASKS_MAX, Delegation, task_ref
+from keryx.core.turns.rules.delegation import DELEGATE, TASKS_MAX, Delegation
 from keryx.core.turns.tables import inbox, turns
+from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.values import dataclass
 
 GIVER = "the agent that gave the task"
-"""Whose words the task is, as the transcript names them."""
+"""The author's name in the transcript of the child session."""
 STOPPING = "The turn is being stopped."
-TOO_MANY = f"A turn may give away {TASKS_MAX} tasks; do the rest here, or in the next turn."
+TOO_MANY = f"A turn may delegate {TASKS_MAX} tasks; do the rest here, or in the next turn."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be done, with which tools, and by which call it is given away."""
+    """A task for a child session: its text, its tools and the key of the call that delegates it."""
 
     key: str
     text: str
@@ -36,7 +37,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegated:
-    """The session that works on it, and the item whose fate tells how that went."""
+    """The child session and the inbox item of the task."""
 
     session_id: SessionId
     inbox_id: int
@@ -44,7 +45,7 @@ class Delegated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDelegated:
-    """Nothing was given away."""
+    """The task was not delegated."""
 
     reason: str
 
@@ -52,16 +53,16 @@ class NotDelegated:
 def delegate_task(
     tx: Tx, ids: Ids, task: Task, *, session_id: SessionId, person_id: int
 ) -> Delegated | NotDelegated:
-    """Open a session for a task of the session's running turn, or return the one that this call opened before.
+    """Open a child session for a task of the session's running turn, or return the one that this call has opened.
 
-    Raises ``InvalidValue`` where too many sessions stand above it already.
+    Raises ``InvalidValue`` if the child session would be too deep.
     """
-    ref = task_ref(task.key)
-    known = inbox.find_unsent(tx, ref)
+    ref = f"call:{task.key}"
+    known = inbox.find_internal(tx, ref)
     if known is not None:
         return Delegated(session_id=SessionId(known.session_id), inbox_id=known.id)
     parent = sessions.get_visible(tx, session_id, person_id=person_id)
-    # From here on nobody asks the turn to stop: whoever does it later finds the task.
+    # After this lock, a request to stop the turn finds the task.
     sessions.lock_session(tx, session_id)
     turn = turns.find_live_turn(tx, session_id)
     if turn is None or turn.stop_requested_at is not None:
@@ -69,7 +70,7 @@ def delegate_task(
     if not _has_room(tx, turn, task):
         return NotDelegated(reason=TOO_MANY)
     above = branches.find_delegation(tx, session_id)
-    given = Delegation(key=task.key, depth=1 if above is None else above.depth + 1, tools=task.tools)
+    delegation = Delegation(key=task.key, depth=1 if above is None else above.depth + 1, tools=task.tools)
     source = _source(turn.origin or parent.source)
     child = open_session(
         tx,
@@ -78,36 +79,35 @@ def delegate_task(
         owner=people.get_person(tx, person_id),
         initial=replace(inherited_settings(parent), audience_id=parent.audience_id),
     )
-    # On no surface, as everything that is closed, and in no list unless one asks for what is put away.
+    # A closed session is on no surface, and an archived one in no list by default.
     sessions.close_session(tx, child, reason="done")
     session_changes.set_archived(tx, child, archived=True)
     feed.add_event(tx, child, "session.closed")
     branches.add_link(
-        tx, kind="delegation", from_session_id=session_id, to_session_id=child, origin=str(given)
+        tx, kind="delegation", from_session_id=session_id, to_session_id=child, origin=str(delegation)
     )
-    inbox_id = inbox.add_item(
+    inbox_id = queue_item(
         tx,
         session_id=child,
         kind="agent",
         purpose="task",
-        is_sent=False,
+        is_internal=True,
         source=source,
         ref=ref,
         parts=(TextPart(text=task.text),),
         person_id=person_id,
     )
-    feed.add_event(tx, child, "inbox", inbox_id)
     return Delegated(session_id=child, inbox_id=inbox_id)
 
 
 def _has_room(tx: Tx, turn: turns.Turn, task: Task) -> bool:
-    """Say whether the call is among the first that give tasks away; their order decides, not who is faster."""
+    """Return whether the call is among the turn's first delegations, in the order of the calls."""
     calls = [step.idempotency_key for step in turns.list_steps(tx, turn.id) if step.name == DELEGATE]
     return task.key in calls[:TASKS_MAX]
 
 
 def _source(source: Source) -> Source:
-    """Return the place that the turn above answers: what its people and its platform may use is the same here."""
+    """Return the chat of the parent turn: the child has the same permissions."""
     return Source(
         platform=source.platform,
         account=source.account,

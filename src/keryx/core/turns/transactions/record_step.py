@@ -1,89 +1,77 @@
-"""Record what a running turn does, as it does it. Each call is one short transaction, checked against the lease.
+"""Record the steps of a running turn. Each function is one short transaction that checks the lease.
 
-The calls of a message are stored in one commit before any of them starts; a call that may run only once is started
-only once; every call gets one result.
+All calls of a message are committed before the first starts. A ``once`` call starts once. Every call gets one result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME, ApprovalQuestion
 from keryx.core.approvals.tables import approvals
 from keryx.core.context.rules.gauge import Gauge
-from keryx.core.conversations.rules.message import NewMessage, ToolCallPart, ToolResultPart
-from keryx.core.conversations.rules.source import LOCAL_CLI, Source
+from keryx.core.conversations.rules.message import NewMessage, Part, ToolCallPart, ToolResultPart
+from keryx.core.conversations.rules.source import LOCAL_CLI
 from keryx.core.conversations.tables import feed
 from keryx.core.conversations.transactions.append_message import Appended, append_held
 from keryx.core.conversations.transactions.session_guard import require_turn_lease
+from keryx.core.deliveries.rules.delivery import DeliveryKind
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.deliveries.transactions.queue_delivery import queue_delivery
 from keryx.core.deliveries.views.reply_addresses import reply_addresses
 from keryx.core.media.rules import RESULT_TYPE, LongResult
 from keryx.core.media.transactions import keep_text
 from keryx.core.turns.rules.lease import TurnLease
-from keryx.core.turns.rules.turn import counts_as_activity
+from keryx.core.turns.rules.turn import UNKNOWN_RESULT, after_crash, counts_as_activity
 from keryx.core.turns.tables import leases, turns
 from keryx.core.turns.transactions.begin_turn import take_seen
-from keryx.core.values.turn_states import StepEffect
+from keryx.core.values.turn_states import StepState
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.values import dataclass
 
-UNDECLARED: StepEffect = "once"
-"""What a call is taken for whose effect nobody stated: it is never run twice."""
+NOT_RUN = "This was not run: the turn ended before it."
+NO_RESULT = (
+    "It is unknown whether this ran to its end: the turn ended after it began and before its result came."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The call may run now, under this key where the tool takes one; the key stays the same over crashes."""
+    """The call may run now. The key is the same after a crash."""
 
     idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStarted:
-    """The call has run, or may have, or was not allowed by who had to be asked: it must not run now."""
+    """The call must not run now: it has run, may have run, or was not approved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAlreadyEnded:
-    """The call has its one result; this one was dropped."""
+    """The call has a result; this one was dropped."""
 
 
 def record_calls(
     tx: Tx, held: TurnLease, *, message: NewMessage, seen: Sequence[int] = (), ids: Ids
 ) -> Appended:
-    """Store an assistant's message with all its calls; ``seen`` are steering items the model had read by then."""
+    """Store an assistant message with its calls; ``seen`` are the ids of the steering items that the model has read."""
     turn = take_seen(tx, held, require_turn_lease(tx, held), seen)
-    is_activity = counts_as_activity(turn.purpose)
-    appended = append_held(tx, held, message, is_activity=is_activity)
+    appended = append_held(tx, held, message, is_activity=counts_as_activity(turn.purpose))
     for call in message.parts:
-        if isinstance(call, ToolCallPart):
-            _add_step(tx, turn, call, call_seq=appended.seq, ids=ids)
+        if not isinstance(call, ToolCallPart):
+            continue
+        if not turns.add_step(tx, turn, call, call_seq=appended.seq, idempotency_key=ids.token()):
+            raise InvalidValue(
+                f"Turn {turn.id} has a call {call.call_id!r} already; give each call its own id."
+            )
     turns.drop_chunks(tx, held.turn_id)
     feed.add_event(tx, held.session_id, "step", held.turn_id)
     return appended
 
 
-def _add_step(tx: Tx, turn: turns.Turn, call: ToolCallPart, *, call_seq: int, ids: Ids) -> None:
-    added = turns.add_step(
-        tx,
-        turn_id=turn.id,
-        session_id=turn.session_id,
-        call_id=call.call_id,
-        name=call.name,
-        effect=call.effect or UNDECLARED,
-        idempotency_key=ids.token(),
-        call_seq=call_seq,
-    )
-    if not added:
-        raise InvalidValue(
-            f"call id {call.call_id!r} was used before in turn {turn.id}: give each call its own"
-        )
-
-
 def start_call(tx: Tx, held: TurnLease, *, call_id: str) -> Started | NotStarted:
-    """Commit to running a call; after a crash nobody else will, unless it is pure or idempotent."""
+    """Record the start of a call. After a crash only a pure or idempotent call runs again."""
     require_turn_lease(tx, held)
     step = turns.get_step(tx, turn_id=held.turn_id, call_id=call_id)
     if not turns.start_step(tx, turn_id=held.turn_id, call_id=call_id):
@@ -95,7 +83,7 @@ def start_call(tx: Tx, held: TurnLease, *, call_id: str) -> Started | NotStarted
 def record_result(
     tx: Tx, held: TurnLease, *, result: NewMessage, whole: LongResult | None = None
 ) -> Appended | CallAlreadyEnded:
-    """Store a call's one result, and what it was cut from, if it was; a second one is dropped."""
+    """Store a call's one result; ``whole`` is the full text of a shortened one. A second result is dropped."""
     part = result.parts[0] if len(result.parts) == 1 else None
     if result.role != "tool" or not isinstance(part, ToolResultPart):
         raise InvalidValue("A call's result is a message of role 'tool' with one ToolResultPart.")
@@ -110,21 +98,47 @@ def record_result(
     return appended
 
 
+def close_steps(tx: Tx, held: TurnLease) -> None:
+    """Close every open call of a turn that ends, with the reason as its result.
+
+    A call whose start was committed may have run; its result says that this is unknown.
+    """
+    for step in turns.list_steps(tx, held.turn_id):
+        if step.state == "called":
+            _close(tx, held, step, output=NOT_RUN, state="done")
+        elif step.state == "started":
+            _close(tx, held, step, output=NO_RESULT, state="unknown")
+
+
+def close_unknown_steps(tx: Tx, held: TurnLease) -> None:
+    """Close the calls of a turn that may have run and must not run again; leave the others for the next turn."""
+    for step in turns.list_steps(tx, held.turn_id):
+        verdict = after_crash(step.effect, started=step.starts > 0, has_result=step.result_seq is not None)
+        if verdict == "unknown":
+            _close(tx, held, step, output=UNKNOWN_RESULT, state="unknown")
+
+
+def _close(tx: Tx, held: TurnLease, step: turns.Step, *, output: str, state: StepState) -> None:
+    result = ToolResultPart(call_id=step.call_id, name=step.name, output=output, is_error=True)
+    appended = append_held(tx, held, NewMessage(role="tool", parts=(result,)))
+    turns.end_step(tx, turn_id=step.turn_id, call_id=step.call_id, state=state, result_seq=appended.seq)
+
+
 def record_text(tx: Tx, held: TurnLease, *, start: int, text: str) -> None:
-    """Keep a piece of what the turn is saying, for whoever comes back before it is done."""
+    """Store a piece of the text so far, for clients that reconnect."""
     require_turn_lease(tx, held)
     turns.add_chunk(tx, held.turn_id, start=start, text=text)
 
 
 def record_pause(tx: Tx, held: TurnLease, *, reason: str | None) -> None:
-    """Note why the turn does nothing for now; None when it goes on."""
+    """Record the reason of a pause; None ends the pause."""
     require_turn_lease(tx, held)
     turns.set_pause(tx, held.turn_id, reason)
     feed.add_event(tx, held.session_id, "turn", held.turn_id)
 
 
 def record_prompt(tx: Tx, held: TurnLease, *, model: str | None, prompt: str, tools: str) -> None:
-    """Note what exactly the turn ran with, and keep both texts by their content as long as the session is there."""
+    """Record a turn's model, system prompt and tools; the texts are stored once by content."""
     require_turn_lease(tx, held)
     prompt_hash = keep_text(tx, held.session_id, prompt, media_type="text/plain")
     tools_hash = keep_text(tx, held.session_id, tools, media_type="application/json")
@@ -132,21 +146,21 @@ def record_prompt(tx: Tx, held: TurnLease, *, model: str | None, prompt: str, to
 
 
 def record_gauge(tx: Tx, held: TurnLease, *, gauge: Gauge) -> None:
-    """Note what the turn's last question was made of."""
+    """Record the token counts of the turn's last model request."""
     require_turn_lease(tx, held)
     turns.set_gauge(tx, held.turn_id, gauge)
 
 
 def ask_approval(tx: Tx, held: TurnLease, *, call_id: str, question: ApprovalQuestion | str, ids: Ids) -> int:
-    """Ask the turn's person about a call, let go of the session, and wait; returns the approval's id.
+    """Ask the turn's person about a call, set the turn to waiting, and return the approval's id.
 
-    It is asked on every surface that shows the conversation, and the first answer counts. A question that is a text
-    is put as it is, and no lasting yes can be given to it.
+    Every surface of the conversation gets the question, and the first answer counts. A question that is a text allows
+    no standing approval.
     """
     turn = require_turn_lease(tx, held)
     turns.get_step(tx, turn_id=held.turn_id, call_id=call_id)
     if turn.person_id is None or turn.origin is None:
-        raise InvalidValue(f"Turn {turn.id} runs for nobody, so there is nobody to ask about {call_id!r}.")
+        raise InvalidValue(f"Turn {turn.id} has no person to ask about {call_id!r}.")
     expires_at = tx.now + APPROVAL_LIFETIME
     approval_id = approvals.add_approval(
         tx,
@@ -158,28 +172,33 @@ def ask_approval(tx: Tx, held: TurnLease, *, call_id: str, question: ApprovalQue
         covers=None if isinstance(question, str) else question.covers,
         expires_at=expires_at,
     )
-    told = question if isinstance(question, str) else question.told(approval_id, expires_at=expires_at)
+    text = question if isinstance(question, str) else question.told(approval_id, expires_at=expires_at)
     turns.wait(tx, held.turn_id)
-    _put(tx, turn, turn.origin, told, ids=ids)
+    asked_at = Address.of(turn.origin)
+    # Another terminal shows open questions by itself.
+    addresses = [
+        each for each in reply_addresses(tx, turn) if each == asked_at or each.platform != LOCAL_CLI.platform
+    ]
+    deliver(tx, turn, text, to=dict.fromkeys(addresses, "question"), ids=ids)
     leases.release_lease(tx, held.lease)
     feed.add_event(tx, held.session_id, "approval", approval_id)
     feed.add_event(tx, held.session_id, "turn", held.turn_id)
     return approval_id
 
 
-def _put(tx: Tx, turn: turns.Turn, origin: Source, question: str, *, ids: Ids) -> None:
-    """Queue a question for where its turn was asked, and for every attached surface."""
-    asked_at = Address.of(origin)
-    for address in reply_addresses(tx, turn):
-        if address != asked_at and address.platform == LOCAL_CLI.platform:
-            continue  # a terminal shows what waits for an answer by itself, and nothing that has one
+def deliver(
+    tx: Tx, turn: turns.Turn, content: str | tuple[Part, ...], *, to: Mapping[Address, DeliveryKind], ids: Ids
+) -> None:
+    """Queue a turn's text for its addresses; in the chat of the turn's message as a reply to the message."""
+    asked_at = None if turn.origin is None else Address.of(turn.origin)
+    for address, kind in to.items():
         queue_delivery(
             tx,
-            question,
+            content,
             to=address,
             key=ids.token(),
-            kind="question",
+            kind=kind,
             session_id=turn.session_id,
             turn_id=turn.id,
-            reply_to=origin.message_id if address == asked_at else None,
+            reply_to=turn.origin.message_id if turn.origin and address == asked_at else None,
         )

@@ -1,5 +1,5 @@
--- name: turn_invariants.claimed_by_nobody
--- Items that belong to a turn that does not live, or is another session's.
+-- name: turn_invariants.claimed_without_turn
+-- Claimed items whose turn is not live, or belongs to another session.
 SELECT i.session_id, CAST(i.id AS TEXT)
 FROM inbox i LEFT JOIN turns t ON t.id = i.turn_id
 WHERE i.state = 'claimed'
@@ -13,8 +13,8 @@ WHERE (state = 'dead' AND fate <> 'failed') OR (state = 'done' AND fate = 'faile
    OR (state IN ('done', 'dead')) <> (ended_at IS NOT NULL)
 LIMIT :limit
 
--- name: turn_invariants.answered_by_nobody
--- Items that count as answered although no finished turn had them in sight.
+-- name: turn_invariants.answered_without_turn
+-- Answered items without a finished turn or without a place in the transcript.
 SELECT i.session_id, CAST(i.id AS TEXT)
 FROM inbox i LEFT JOIN turns t ON t.id = i.turn_id
 WHERE i.fate IN ('answered', 'merged') AND i.kind <> 'approval'
@@ -31,14 +31,14 @@ HAVING SUM(CASE WHEN i.fate = 'answered' THEN 1 ELSE 0 END) <> 1
 LIMIT :limit
 
 -- name: turn_invariants.failed_silently
--- Messages that failed without a word to who sent them.
+-- Failed messages without a reply.
 SELECT i.session_id, CAST(i.id AS TEXT) FROM inbox i
 WHERE i.fate = 'failed' AND i.kind = 'message'
   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.turn_id AND o.kind = 'reply')
 LIMIT :limit
 
 -- name: turn_invariants.waiting_in_bin
--- Items that nobody will ever answer, because their session lies in the bin.
+-- Ready items in the bin, which no turn will answer.
 SELECT i.session_id, CAST(i.id AS TEXT)
 FROM inbox i JOIN sessions s ON s.id = i.session_id
 WHERE i.state = 'ready' AND s.deleted_at IS NOT NULL
@@ -58,7 +58,7 @@ WITH answered AS (
 SELECT session_id, CAST(turn_id AS TEXT) FROM placed WHERE before_id > last_id
 LIMIT :limit
 
--- name: turn_invariants.fallen_epochs
+-- name: turn_invariants.falling_epochs
 -- Turns with an older epoch than the turn before them, or a newer one than their session.
 WITH placed AS (
     SELECT t.session_id, t.id, t.epoch, s.lease_epoch,
@@ -69,7 +69,7 @@ SELECT session_id, CAST(id AS TEXT) FROM placed WHERE before_epoch > epoch OR ep
 LIMIT :limit
 
 -- name: turn_invariants.two_turns
--- Sessions in which more than one turn lives.
+-- Sessions with more than one live turn.
 SELECT session_id, CAST(COUNT(*) AS TEXT) FROM turns
 WHERE state IN ('running', 'waiting')
 GROUP BY session_id
@@ -77,7 +77,7 @@ HAVING COUNT(*) > 1
 LIMIT :limit
 
 -- name: turn_invariants.idle_leases
--- Sessions that somebody holds without running a turn in them.
+-- Sessions with a valid lease and without a running turn.
 SELECT s.id, s.lease_holder FROM sessions s
 WHERE s.lease_expires_at > :lease_now AND s.lease_boot_id = :boot_id
   AND NOT EXISTS (SELECT 1 FROM turns t
@@ -85,7 +85,7 @@ WHERE s.lease_expires_at > :lease_now AND s.lease_boot_id = :boot_id
 LIMIT :limit
 
 -- name: turn_invariants.open_calls
--- Calls without a result whose turn is over and which no coming turn will take up.
+-- Open calls of ended turns that no later turn will continue.
 SELECT p.session_id, p.call_id
 FROM steps p JOIN turns t ON t.id = p.turn_id JOIN sessions s ON s.id = p.session_id
 WHERE p.state IN ('called', 'started')
@@ -98,7 +98,7 @@ WHERE p.state IN ('called', 'started')
 LIMIT :limit
 
 -- name: turn_invariants.wrong_results
--- Sessions whose turns' messages make other calls, or hold other results, than their steps say.
+-- Sessions whose messages have other numbers of calls or results than their steps.
 SELECT s.id, 'calls and results'
 FROM sessions s
 LEFT JOIN (
@@ -115,7 +115,7 @@ WHERE COALESCE(p.calls, 0) <> COALESCE(m.calls, 0) OR COALESCE(p.results, 0) <> 
 LIMIT :limit
 
 -- name: turn_invariants.wrong_steps
--- Calls that started too often, or whose state is not what happened to them.
+-- Calls that started too often, or whose state contradicts their other columns.
 SELECT session_id, call_id FROM steps
 WHERE (effect IN ('once', 'ask') AND starts > 1)
    OR (state = 'started' AND starts = 0)
@@ -123,7 +123,7 @@ WHERE (effect IN ('once', 'ask') AND starts > 1)
 LIMIT :limit
 
 -- name: turn_invariants.shared_keys
--- Idempotency keys under which two calls would pass for one.
+-- Idempotency keys of more than one call.
 SELECT CAST(NULL AS TEXT), idempotency_key FROM steps
 GROUP BY idempotency_key
 HAVING COUNT(*) > 1

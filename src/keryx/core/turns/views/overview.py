@@ -1,4 +1,4 @@
-"""What is going on, on one screen: turns, the queue, questions, processes and the next schedules."""
+"""The overview: live turns, the queue, open approvals, running processes and the next schedules."""
 
 from typing import Final, NamedTuple
 
@@ -9,22 +9,12 @@ from keryx.core.values.turn_states import TurnId, TurnPurpose, TurnState
 from keryx.store.database import ReadTx
 from keryx.values import dataclass
 
-__all__ = [
-    "LiveTurn",
-    "NextFire",
-    "OpenApproval",
-    "Overview",
-    "QueuedItem",
-    "RunningProcess",
-    "show_overview",
-]
-
 ROWS_MAX: Final = 100
-"""Of each kind: more than a screen shows, and a bound."""
+"""The bound for each kind; more than fits on a screen."""
 
 
 class LiveTurn(NamedTuple):
-    """A turn that runs, or waits for somebody."""
+    """A turn that runs, or waits for a person."""
 
     id: TurnId
     session_id: str
@@ -36,7 +26,7 @@ class LiveTurn(NamedTuple):
 
 
 class QueuedItem(NamedTuple):
-    """Something that waits for its turn."""
+    """An inbox item that waits for its turn."""
 
     id: int
     session_id: str
@@ -48,12 +38,12 @@ class QueuedItem(NamedTuple):
 
     @property
     def preview(self) -> str:
-        """What it says, on one line."""
+        """The content on one line."""
         return preview_of(decode_parts(self.body))
 
 
 class OpenApproval(NamedTuple):
-    """A question that waits for an answer."""
+    """An approval that waits for an answer."""
 
     id: int
     session_id: str
@@ -77,7 +67,7 @@ class RunningProcess(NamedTuple):
 
 
 class NextFire(NamedTuple):
-    """What a schedule will do next."""
+    """The next fire of a schedule."""
 
     schedule_id: int
     name: str
@@ -90,7 +80,7 @@ class NextFire(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """Everything that runs or waits, as far as a person may see it."""
+    """Everything that runs or waits and a person may see."""
 
     turns: tuple[LiveTurn, ...]
     queue: tuple[QueuedItem, ...]
@@ -100,36 +90,12 @@ class Overview:
 
 
 def show_overview(tx: ReadTx, *, person_id: int, limit: int = ROWS_MAX) -> Overview:
-    """Return what goes on now, at most ``limit`` of each kind."""
+    """Return what runs or waits now, at most ``limit`` of each kind."""
+    for_person = {"person_id": person_id, "limit": limit}
     return Overview(
-        turns=tuple(_list_turns(tx, person_id, limit=limit)),
-        queue=tuple(_list_queue(tx, person_id, limit=limit)),
-        approvals=tuple(_list_approvals(tx, person_id, limit=limit)),
-        processes=tuple(_list_processes(tx, person_id, limit=limit)),
-        schedules=tuple(_list_schedules(tx, person_id, limit=limit)),
+        turns=tuple(tx.all(LiveTurn, "overview.list_turns", **for_person)),
+        queue=tuple(tx.all(QueuedItem, "overview.list_queue", **for_person)),
+        approvals=tuple(tx.all(OpenApproval, "overview.list_approvals", **for_person)),
+        processes=tuple(tx.all(RunningProcess, "overview.list_processes", **for_person)),
+        schedules=tuple(tx.all(NextFire, "overview.list_schedules", **for_person)),
     )
-
-
-def _list_turns(tx: ReadTx, person_id: int, *, limit: int) -> list[LiveTurn]:
-    """Return the live turns a person may see, oldest first."""
-    return tx.all(LiveTurn, "overview.list_turns", person_id=person_id, limit=limit)
-
-
-def _list_queue(tx: ReadTx, person_id: int, *, limit: int) -> list[QueuedItem]:
-    """Return what waits for its turn and a person may see, longest waiting first."""
-    return tx.all(QueuedItem, "overview.list_queue", person_id=person_id, limit=limit)
-
-
-def _list_approvals(tx: ReadTx, person_id: int, *, limit: int) -> list[OpenApproval]:
-    """Return the open questions a person may see, the one that expires first first."""
-    return tx.all(OpenApproval, "overview.list_approvals", person_id=person_id, limit=limit)
-
-
-def _list_processes(tx: ReadTx, person_id: int, *, limit: int) -> list[RunningProcess]:
-    """Return the running processes a person may see, oldest first."""
-    return tx.all(RunningProcess, "overview.list_processes", person_id=person_id, limit=limit)
-
-
-def _list_schedules(tx: ReadTx, person_id: int, *, limit: int) -> list[NextFire]:
-    """Return what a person's schedules do next, soonest first."""
-    return tx.all(NextFire, "overview.list_schedules", person_id=person_id, limit=limit)

@@ -1,5 +1,5 @@
 -- name: overview.list_turns
--- Turns that run or wait for somebody, in sessions this person may see, oldest first.
+-- Live turns in sessions that this person may see, oldest first.
 SELECT t.id, t.session_id, s.title, t.state, t.purpose, t.model, t.begun_at
 FROM turns t
 JOIN sessions s ON s.id = t.session_id
@@ -9,7 +9,7 @@ ORDER BY t.begun_at, t.id
 LIMIT :limit
 
 -- name: overview.list_queue
--- What waits for its turn, in sessions this person may see, longest waiting first.
+-- Ready items in sessions that this person may see, longest waiting first.
 SELECT i.id, i.session_id, s.title, i.kind, i.parts AS body, i.received_at, i.ready_at
 FROM inbox i
 JOIN sessions s ON s.id = i.session_id
@@ -19,7 +19,7 @@ ORDER BY i.ready_at, i.id
 LIMIT :limit
 
 -- name: overview.list_approvals
--- Questions that wait for an answer, in sessions this person may see, the one that expires first first.
+-- Pending approvals in sessions that this person may see, in the order of their expiry.
 SELECT a.id, a.session_id, s.title, a.person_id, a.question, a.asked_at, a.expires_at
 FROM approvals a
 JOIN sessions s ON s.id = a.session_id
@@ -29,7 +29,7 @@ ORDER BY a.expires_at, a.id
 LIMIT :limit
 
 -- name: overview.list_processes
--- Background processes that run for sessions this person may see, oldest first.
+-- Running processes of sessions that this person may see, oldest first.
 SELECT p.id, p.session_id, s.title, p.command, p.backend, p.output_bytes, p.started_at
 FROM processes p
 JOIN sessions s ON s.id = p.session_id
@@ -39,7 +39,7 @@ ORDER BY p.id
 LIMIT :limit
 
 -- name: overview.list_schedules
--- What a person's schedules will do next, soonest first.
+-- The next fires of a person's schedules, soonest first.
 SELECT c.id AS schedule_id, c.name, c.rule, c.zone, c.route, c.due_at, c.last_due_at
 FROM schedules c
 WHERE c.owner_id = :person_id AND c.state = 'active' AND c.due_at IS NOT NULL

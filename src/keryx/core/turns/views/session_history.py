@@ -1,15 +1,16 @@
-"""What a session was asked last, and by which reset it began."""
+"""A session's last message, the reset by which it began, and the effects of its calls."""
 
 from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.turns.rules.inbox import Fate, InboxState
+from keryx.core.values.turn_states import StepEffect
 from keryx.store.database import ReadTx
 
 
 class LastMessage(NamedTuple):
-    """The last thing somebody said, and its fate."""
+    """The last message of a session, and its fate."""
 
     id: int
     state: InboxState
@@ -19,17 +20,24 @@ class LastMessage(NamedTuple):
 
 
 class LastReset(NamedTuple):
-    """Out of which session this one began, and when."""
+    """The session before the reset, and the time of the reset."""
 
     from_session_id: SessionId
     created_at: Micros
 
 
 def find_last_message(tx: ReadTx, session_id: str) -> LastMessage | None:
-    """Return the last thing somebody said to a session, or None."""
+    """Return the last message of a session, or None."""
     return tx.one(LastMessage, "session_history.find_last_message", session_id=session_id)
 
 
 def find_last_reset(tx: ReadTx, session_id: str) -> LastReset | None:
     """Return the reset by which a session began, or None."""
     return tx.one(LastReset, "session_history.find_last_reset", session_id=session_id)
+
+
+def list_effects(tx: ReadTx, *, session_id: str, branch_no: int, after_seq: int) -> list[StepEffect]:
+    """Return the effects of the calls after a message of a branch, each once."""
+    return tx.values(
+        "session_history.list_effects", session_id=session_id, branch_no=branch_no, after_seq=after_seq
+    )

@@ -14,28 +14,15 @@ from keryx.core.approvals.views.open_questions import OpenQuestion
 from keryx.core.people.tables import people
 from keryx.core.turns.rules.turn import yields_to_others
 from keryx.core.turns.tables import turns
-from keryx.core.turns.views import terminal_rows
-from keryx.core.turns.views.ready_sessions import may_begin
-from keryx.core.turns.views.terminal_chat import LocalChat, find_session
+from keryx.core.turns.views.pending_work import may_begin
 from keryx.core.turns.views.terminal_rows import ReceivedMessage, ReplyElsewhere, ShownCall, ShownDelivery
-from keryx.core.turns.views.turn import said_so_far
-from keryx.core.upkeep.tables import nodes
+from keryx.core.turns.views.terminal_session import LocalChat, find_session
+from keryx.core.upkeep import tables as nodes
 from keryx.core.values.turn_states import TurnId, TurnState
 from keryx.store.database import ReadTx
 from keryx.values import dataclass
 
-__all__ = [
-    "CurrentTurn",
-    "OpenQuestion",
-    "ReceivedMessage",
-    "ReplyElsewhere",
-    "ShownCall",
-    "ShownDelivery",
-    "TerminalView",
-    "ViewCursor",
-    "first_cursor",
-    "show_terminal",
-]
+__all__ = ["CurrentTurn", "OpenQuestion", "TerminalView", "ViewCursor", "first_cursor", "show_terminal"]
 
 ROWS_MAX: Final = 500
 BACK: Final = 500
@@ -58,11 +45,11 @@ class ViewCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTurn:
-    """The turn of a session that has not ended, and its stored text since the last step."""
+    """The live turn of a session, and its stored text since the last step."""
 
     id: TurnId
     state: TurnState
-    said: str
+    text: str
     question: OpenQuestion | None = None
     """The question that the turn asks the owner, who is at the terminal."""
 
@@ -115,25 +102,26 @@ class TerminalView:
 
 def first_cursor(tx: ReadTx, chat: LocalChat) -> ViewCursor:
     """Return the cursor that a terminal begins with: every unfinished delivery to its address is new to it."""
-    newest = terminal_rows.newest(tx)
-    recent = terminal_rows.list_after(tx, str(chat.address), after=newest - BACK, limit=ROWS_MAX)
+    newest = tx.value("terminal.newest")
+    recent = _list_deliveries(tx, str(chat.address), after=newest - BACK)
     return ViewCursor(after=newest, seen=frozenset(each.id for each in recent if not each.is_unfinished))
 
 
 def show_terminal(tx: ReadTx, chat: LocalChat, cursor: ViewCursor) -> TerminalView:
     """Return what a terminal has to show and to do since its last view."""
     address = str(chat.address)
-    newest = terminal_rows.newest(tx)
-    unfinished = terminal_rows.list_unfinished(tx, address, limit=ROWS_MAX)
-    recent = terminal_rows.list_after(tx, address, after=cursor.after - BACK, limit=ROWS_MAX)
+    newest = tx.value("terminal.newest")
+    unfinished = tx.all(ShownDelivery, "terminal.list_unfinished", address=address, limit=ROWS_MAX)
+    recent = _list_deliveries(tx, address, after=cursor.after - BACK)
     deliveries = {each.id: each for each in (*unfinished, *recent) if each.id not in cursor.seen}
     session_id = find_session(tx, chat)
     received, elsewhere, read_up_to = _read_session(tx, session_id, cursor, address=address)
     live = None if session_id is None else turns.find_live_turn(tx, session_id)
-    # Turns that Keryx begins by itself are not shown, and nobody waits for them.
+    # Turns of Keryx itself are not shown.
     turn = None if live is None or yields_to_others(live.purpose) else live
     calls, called_up_to = _read_calls(tx, session_id, None if turn is None else turn.id, cursor)
-    waiting = [] if session_id is None else terminal_rows.list_waiting(tx, session_id)
+    queued, commands = tx.row("terminal.count_waiting", session_id=session_id) or (0, 0)
+    trouble = None if session_id is None else turns.find_trouble(tx, session_id)
     return TerminalView(
         session_id=session_id,
         cursor=ViewCursor(after=newest, seen=cursor.seen, in_session=read_up_to, calls=called_up_to),
@@ -142,19 +130,18 @@ def show_terminal(tx: ReadTx, chat: LocalChat, cursor: ViewCursor) -> TerminalVi
         elsewhere=elsewhere,
         turn=None if turn is None else _current(tx, turn),
         calls=calls,
-        queued=sum(each.kind != "command" and not each.is_own for each in waiting),
-        commands=sum(each.kind == "command" for each in waiting),
+        queued=queued,
+        commands=commands,
         is_due=session_id is not None and may_begin(tx, session_id),
         to_send=any(each.state == "ready" and each.due_at <= tx.now for each in unfinished),
         unfinished=len(unfinished),
         has_gateway=nodes.has_gateway(tx),
-        trouble=_trouble(tx, session_id),
+        trouble=None if trouble is None else trouble.text,
     )
 
 
-def _trouble(tx: ReadTx, session_id: str | None) -> str | None:
-    found = None if session_id is None else turns.find_trouble(tx, session_id)
-    return None if found is None else found.told
+def _list_deliveries(tx: ReadTx, address: str, *, after: int) -> list[ShownDelivery]:
+    return tx.all(ShownDelivery, "terminal.list_after", address=address, after=after, limit=ROWS_MAX)
 
 
 def _read_session(
@@ -163,16 +150,16 @@ def _read_session(
     """Return what is new in the session, and how far it is read. A session that was just entered has nothing new."""
     if session_id is None:
         return (), (), None
-    ended = terminal_rows.newest_ended(tx, session_id)
+    ended = tx.value("terminal.newest_ended", session_id=session_id) or 0
     if cursor.in_session is None or cursor.in_session[0] != session_id:
-        return (), (), (session_id, terminal_rows.newest_heard(tx, session_id), ended)
+        return (), (), (session_id, tx.value("terminal.newest_received", session_id=session_id), ended)
     _session, last_received, last_ended = cursor.in_session
     # Items and turns of one session are added under its lock, so their numbers rise as they are committed.
-    received = tuple(terminal_rows.list_heard(tx, session_id, after=last_received, limit=ROWS_MAX))
-    elsewhere = terminal_rows.list_elsewhere(
-        tx, session_id, address=address, after=last_ended, limit=ROWS_MAX
-    )
-    return received, tuple(elsewhere), (session_id, received[-1].id if received else last_received, ended)
+    new = {"session_id": session_id, "limit": ROWS_MAX}
+    received = tx.all(ReceivedMessage, "terminal.list_received", after=last_received, **new)
+    elsewhere = tx.all(ReplyElsewhere, "terminal.list_elsewhere", address=address, after=last_ended, **new)
+    last_received = received[-1].id if received else last_received
+    return tuple(received), tuple(elsewhere), (session_id, last_received, ended)
 
 
 def _read_calls(
@@ -184,23 +171,28 @@ def _read_calls(
     """
     before, after = cursor.calls or (None, 0)
     known = after if before == turn_id else 0
-    calls = [] if turn_id is None else terminal_rows.list_calls(tx, turn_id, after=known)
+    calls = [] if turn_id is None else _list_calls(tx, turn_id, after=known)
     rest: list[ShownCall] = []
     if cursor.in_session is None or cursor.in_session[0] != session_id:
         calls = [each for each in calls if each.ended_at is None]
     else:
         # A turn may have begun and ended between two views.
-        for each, purpose in terminal_rows.list_ended(
-            tx, session_id, after=cursor.in_session[2], limit=ROWS_MAX
+        ended_after = cursor.in_session[2]
+        for each, purpose in tx.rows(
+            "terminal.list_ended", session_id=session_id, after=ended_after, limit=ROWS_MAX
         ):
             if not yields_to_others(purpose):
-                rest += terminal_rows.list_calls(tx, each, after=after if each == before else 0)
+                rest += _list_calls(tx, each, after=after if each == before else 0)
     ended = takewhile(lambda each: each.ended_at is not None, calls)
     up_to = max((each.no for each in ended), default=known)
     return (*rest, *calls), None if turn_id is None else (turn_id, up_to)
 
 
+def _list_calls(tx: ReadTx, turn_id: TurnId, *, after: int) -> list[ShownCall]:
+    return tx.all(ShownCall, "terminal.list_calls", turn_id=turn_id, after=after)
+
+
 def _current(tx: ReadTx, turn: turns.Turn) -> CurrentTurn:
     owner = people.find_owner(tx) if turn.state == "waiting" else None
     question = None if owner is None else open_questions.find_open(tx, turn_id=turn.id, person_id=owner.id)
-    return CurrentTurn(id=turn.id, state=turn.state, said=said_so_far(tx, turn.id), question=question)
+    return CurrentTurn(id=turn.id, state=turn.state, text=turns.text_so_far(tx, turn.id), question=question)

@@ -2,54 +2,56 @@
 id, turn_id, kind, state, parts AS body, idempotency_key, due_at, maybe_repeated_at, created_at
 
 -- name: terminal.newest
--- The number of the newest delivery, wherever it goes.
+-- The number of the newest delivery to any address.
 SELECT COALESCE(MAX(id), 0) FROM outbox
 
 -- name: terminal.list_after
--- What is said at an address after a delivery's number, oldest first.
+-- The deliveries to an address after a number, oldest first.
 SELECT {shown_delivery}
 FROM outbox WHERE id > :after AND address = :address AND held_at IS NULL
 ORDER BY id LIMIT :limit
 
 -- name: terminal.list_unfinished
--- What is still to be said at an address, oldest first.
+-- The unfinished deliveries to an address, oldest first.
 SELECT {shown_delivery}
 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL
 ORDER BY id LIMIT :limit
 
--- name: terminal.newest_heard
--- The number of the last thing said to a session.
+-- name: terminal.newest_received
+-- The number of a session's newest item.
 SELECT COALESCE(MAX(id), 0) FROM inbox WHERE session_id = :session_id
 
--- name: terminal.list_heard
--- What people said to a session after a number, oldest first, with their names.
+-- name: terminal.list_received
+-- The messages and commands to a session after a number, with the people's names, oldest first.
 SELECT i.id, i.ref, i.source AS source_json, i.parts AS body, p.name AS person, i.received_at
 FROM inbox i LEFT JOIN people p ON p.id = i.person_id
 WHERE i.session_id = :session_id AND i.id > :after AND i.kind IN ('message', 'command')
 ORDER BY i.id LIMIT :limit
 
--- name: terminal.list_waiting
--- What waits in a session: of which kind, and whether Keryx itself asks for it.
-SELECT kind, purpose IN ('flush', 'title') FROM inbox WHERE session_id = :session_id AND state = 'ready' ORDER BY id
+-- name: terminal.count_waiting
+-- The numbers of a session's ready items (without requests of Keryx itself) and ready commands.
+SELECT COALESCE(SUM(CASE WHEN kind <> 'command' AND purpose NOT IN ('flush', 'title') THEN 1 ELSE 0 END), 0),
+       COALESCE(SUM(CASE WHEN kind = 'command' THEN 1 ELSE 0 END), 0)
+FROM inbox WHERE session_id = :session_id AND state = 'ready'
 
--- name: terminal.last_words
--- The last thing a turn said that stands in the transcript.
+-- name: terminal.find_last_answer
+-- The last message of a turn in the transcript.
 SELECT parts FROM messages
 WHERE session_id = :session_id AND branch_no = :branch_no AND turn_id = :turn_id AND role = 'assistant'
 ORDER BY seq DESC LIMIT 1
 
 -- name: terminal.newest_ended
--- The last turn of a session that has ended: found from the end, where at most one still lives.
+-- The last ended turn of a session.
 SELECT id FROM turns WHERE session_id = :session_id AND ended_at IS NOT NULL ORDER BY id DESC LIMIT 1
 
 -- name: terminal.list_ended
--- The turns of a session after a number that have ended, and what each was for, oldest first.
+-- The ended turns of a session after a number, with their purposes, oldest first.
 SELECT id, purpose FROM turns
 WHERE session_id = :session_id AND id > :after AND ended_at IS NOT NULL
 ORDER BY id LIMIT :limit
 
 -- name: terminal.list_elsewhere
--- What a session's turns after one said at other places and not at this one, oldest first; at several, it is the first.
+-- The first reply of each ended turn after a number, if the turn replied elsewhere and not at this address; oldest first.
 SELECT o.turn_id, o.parts AS body, o.created_at
 FROM turns t JOIN outbox o ON o.turn_id = t.id
 WHERE t.session_id = :session_id AND t.id > :after AND t.ended_at IS NOT NULL
@@ -59,7 +61,7 @@ WHERE t.session_id = :session_id AND t.id > :after AND t.ended_at IS NOT NULL
 ORDER BY t.id LIMIT :limit
 
 -- name: terminal.list_calls
--- What a turn calls, after a number among its calls: with the message that made the call, and its result.
+-- The calls of a turn after a number, each with its message and its result.
 SELECT s.turn_id, s.no, s.call_id, s.session_id, s.call_seq, s.name, s.effect, s.state, s.started_at, s.ended_at,
        c.created_at AS called_at, c.parts AS body, r.parts AS result
 FROM steps s
@@ -70,10 +72,10 @@ WHERE s.turn_id = :turn_id AND s.no > :after
 ORDER BY s.no
 
 -- name: terminal.find_sender
--- Who sends through an account now.
+-- The holder of an account's connector lease.
 SELECT holder, epoch FROM connector_leases
 WHERE platform = :platform AND account = :account AND expires_at > :lease_now AND boot_id = :boot_id
 
 -- name: terminal.find_process
--- Where a terminal runs.
+-- The host and the pid of a terminal.
 SELECT host, pid FROM nodes WHERE holder = :holder AND kind = 'chat'

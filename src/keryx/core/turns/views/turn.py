@@ -1,7 +1,6 @@
-"""What a turn is about: whom it answers, what was said, and the calls that are still open."""
+"""What a turn works on: its person and chat, the transcript, and the open calls; and what a turn ran with."""
 
 from dataclasses import replace
-from typing import TypeAlias
 
 from keryx.core.approvals.rules.approval import ApprovalState
 from keryx.core.approvals.tables import approvals
@@ -15,10 +14,14 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import branches, sessions
 from keryx.core.conversations.views.transcript import model_messages
 from keryx.core.deliveries.tables import outbox
+from keryx.core.media.views import read_contents
 from keryx.core.people.rules.access import Grant
 from keryx.core.people.tables import access, people
 from keryx.core.turns.rules.delegation import Delegation
-from keryx.core.turns.tables import inbox, turns
+from keryx.core.turns.tables import turns
+from keryx.core.turns.tables.inbox import InboxItem as WaitingCommand
+from keryx.core.turns.tables.inbox import list_commands
+from keryx.core.turns.tables.turns import list_answering, list_speaking, list_stopping, text_so_far
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
@@ -26,51 +29,49 @@ from keryx.values import dataclass
 
 __all__ = [
     "OpenCall",
+    "TurnPrompt",
     "TurnView",
     "WaitingCommand",
     "audience_at",
+    "final_parts",
     "list_answering",
     "list_commands",
     "list_speaking",
     "list_stopping",
-    "said_so_far",
+    "show_prompt",
     "show_turn",
+    "text_so_far",
 ]
-
-WaitingCommand: TypeAlias = inbox.InboxItem
-
-COMMANDS_MAX = 50
-SPEAKING_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenCall:
-    """A call without a result, and what the person who was asked about it said, if anybody was."""
+    """A call without a result, and a person's decision about it."""
 
     call: ToolCallPart
     effect: StepEffect
     state: StepState
     verdict: ApprovalState | None
     answer: str | None = None
-    """In words, where the question was one that words answer."""
+    """The text of the answer, if the question asked for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """Everything an agent is told when its turn begins."""
+    """What an agent gets at the start of its turn."""
 
     session_id: str
     person_id: int
     role: Role
     grants: tuple[Grant, ...]
-    """What the owner allowed roles, or took away from them."""
+    """The owner's grants and bans for roles."""
     platform: str
     source: Source
-    """Where it is answered; where the session was opened, for a turn that nobody asked for."""
+    """The chat of the answer; without a message, the chat where the session was opened."""
     delegation: Delegation | None
-    """By what the session came to be, if another one gave it a task."""
+    """The delegation, if the session works on a delegated task."""
     audience_id: int | None
-    """Who else reads the answer; None in a private conversation, where all that the person may see may be said."""
+    """Who reads the answer; None in a private chat, where everything that the person may see may appear."""
     context: ContextFacts
     messages: tuple[Message | Cover, ...]
     open_calls: tuple[OpenCall, ...]
@@ -81,9 +82,9 @@ class TurnView:
 def show_turn(
     tx: ReadTx, turn_id: TurnId, *, platforms: frozenset[str] = frozenset(), id_salt: str | None = None
 ) -> TurnView:
-    """Return what a running turn is about; one that nobody asked for runs for the session's owner.
+    """Return what a running turn works on; without a person, it runs for the session's owner.
 
-    With ``id_salt`` the agent is told stand-ins for the ids of users.
+    With ``id_salt`` the agent gets pseudonyms instead of user ids.
     """
     turn = turns.get_turn(tx, turn_id)
     session = sessions.get_session(tx, turn.session_id)
@@ -96,7 +97,7 @@ def show_turn(
         person_id=session.owner_id,
         platforms=platforms,
         said=last_said(messages),
-        # Where a schedule was made nobody speaks now.
+        # No person takes part in the chat where a schedule was made.
         source=None if turn.purpose == "schedule" else turn.origin,
     )
     made = {
@@ -135,37 +136,33 @@ def show_turn(
     )
 
 
-def list_stopping(tx: ReadTx, holder: str) -> list[TurnId]:
-    """Return the running turns of a holder that are asked to stop."""
-    return turns.list_stopping(tx, holder)
-
-
-def list_commands(tx: ReadTx) -> list[WaitingCommand]:
-    """Return commands that wait for the answer of a surface, oldest first."""
-    return inbox.list_commands(tx, limit=COMMANDS_MAX)
-
-
-def list_speaking(tx: ReadTx) -> list[turns.Turn]:
-    """Return running turns that have said something since their last step."""
-    return turns.list_speaking(tx, limit=SPEAKING_MAX)
-
-
-def list_answering(tx: ReadTx) -> list[turns.Turn]:
-    """Return running turns that somebody waits for the answer of."""
-    return turns.list_answering(tx, limit=SPEAKING_MAX)
-
-
 def final_parts(tx: ReadTx, outbox_id: int) -> tuple[Part, ...]:
-    """Return what a delivery says in the end; nothing while its turn still writes it."""
+    """Return the final content of a delivery; nothing while it is a preview row."""
     delivery = outbox.get_delivery(tx, outbox_id)
     return () if delivery.held_at is not None else delivery.parts
 
 
 def audience_at(tx: ReadTx, source: Source, session_id: str) -> int | None:
-    """Return who reads what is said there; None for a private conversation."""
+    """Return the audience of a session's answers to a source; None for a private chat."""
     return None if source.chat_type == "dm" else sessions.get_session(tx, session_id).audience_id
 
 
-def said_so_far(tx: ReadTx, turn_id: TurnId, *, start: int = 0) -> str:
-    """Return what a turn has said since its last step, from an offset on, as far as the store knows."""
-    return "".join(text for _, text in turns.list_chunks(tx, turn_id, start=start))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPrompt:
+    """The model, the system prompt and the tools of a turn; the tools as JSON."""
+
+    model: str | None
+    prompt: str
+    tools: str
+
+
+def show_prompt(tx: ReadTx, turn_id: int, *, person_id: int) -> TurnPrompt | None:
+    """Return what a turn of a session that the person may see ran with; None without a model request."""
+    sessions.get_visible(tx, turns.get_turn(tx, turn_id).session_id, person_id=person_id)
+    found = turns.find_prompt(tx, turn_id)
+    if found is None:
+        return None
+    model, *hashes = found
+    kept = read_contents(tx, hashes)
+    prompt, tools = (kept[digest].decode("utf-8", "surrogatepass") for digest in hashes)
+    return TurnPrompt(model=model, prompt=prompt, tools=tools)

@@ -1,6 +1,6 @@
-"""Delete sessions for good: one by wish, those whose time in the bin is over, and, into the bin first, old ones.
+"""Delete sessions for good: one at its owner's request, and those that were in the bin long enough.
 
-What forks still show of a purged session is copied into them first. Each subject deletes its own rows.
+Messages that forks still show are copied into the forks first. Each subject deletes its own rows.
 A message of a purged session that its platform delivers again counts as new.
 """
 
@@ -25,8 +25,8 @@ from keryx.store.database import Tx
 from keryx.values import dataclass
 
 PURGES: Final = (
-    # In the order in which rows refer to each other. Search learns of it from the feed, and people, accounts and
-    # upkeep keep nothing of a session.
+    # In the order of foreign keys. Search learns of a purge from the feed. People, accounts and upkeep have no rows of
+    # sessions.
     media.purge,
     approvals.purge,
     deliveries.purge,
@@ -41,7 +41,7 @@ PURGES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """The session is gone; so many messages were copied into its forks first."""
+    """A deleted session: how many messages it had, and how many were copied into its forks."""
 
     session_id: SessionId
     messages: int
@@ -50,7 +50,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinEmptied:
-    """What was purged, and what has to wait because something of it still runs."""
+    """The purged sessions, and those that must wait because a turn, a delivery or a process of theirs runs."""
 
     purged: tuple[Purged, ...]
     busy: tuple[SessionId, ...]
@@ -58,21 +58,21 @@ class BinEmptied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What was moved into the bin, and what has to wait because something of it still runs."""
+    """The sessions moved into the bin, and those that must wait because a turn of theirs runs."""
 
     binned: tuple[SessionId, ...]
     busy: tuple[SessionId, ...]
 
 
 def purge_session(tx: Tx, session_id: SessionId, *, person_id: int) -> Purged:
-    """Delete a session for good, for its owner; raises ``SessionBusy`` while anything of it runs."""
+    """Delete a session for good, for its owner; raises ``SessionBusy`` while a turn, delivery or process of it runs."""
     session = lock_idle(tx, session_id, actor=Actor(person_id=person_id, give_way=give_way))
     require_owner(tx, session, person_id=person_id)
     return _purge(tx, session)
 
 
 def empty_bin(tx: Tx, *, days: int = BIN_DAYS, limit: int = 20) -> BinEmptied:
-    """Purge up to ``limit`` sessions that have been in the bin for their whole time."""
+    """Purge up to ``limit`` sessions that have been in the bin for ``days`` days."""
     purged: list[Purged] = []
     busy: list[SessionId] = []
     for session_id in session_bin.list_in_bin(tx, before=days_before(tx.now, days), limit=limit):
@@ -89,7 +89,7 @@ def prune(
 ) -> Pruned:
     """Move up to ``limit`` of a person's closed sessions without recent activity into the bin; never a pinned one.
 
-    What came out of them (forks, the sessions after a reset) is judged by its own activity.
+    Their forks, and the sessions after a reset, are judged by their own activity.
     """
     binned: list[SessionId] = []
     busy: list[SessionId] = []
@@ -108,7 +108,7 @@ def prune(
 
 
 def _purge(tx: Tx, session: sessions.Session) -> Purged:
-    """Purge a session that is locked and has no turn."""
+    """Purge a locked session without a live turn."""
     session_id = session.id
     for require_purgeable in (deliveries.require_purgeable, processes.require_purgeable):
         require_purgeable(tx, session_id)

@@ -1,24 +1,23 @@
-"""Tell the store that a process works on it, so that others know who holds what, and that a gateway is there."""
+"""Record which processes work on the store, so that each knows whether a gateway runs and who holds which lease."""
 
 from keryx.core.accounts import tables as connector_leases
 from keryx.core.turns.tables import leases
-from keryx.core.upkeep.tables import nodes
-from keryx.core.upkeep.tables.nodes import NodeKind
+from keryx.core.upkeep import tables
 from keryx.store.database import Tx
 
 
-def enter_node(tx: Tx, *, holder: str, kind: NodeKind, host: str, pid: int, version: str) -> None:
-    """Begin to work on the store, or give another sign of life: due as often as leases are renewed."""
-    nodes.enter(tx, holder=holder, kind=kind, host=host, pid=pid, version=version)
+def enter_node(tx: Tx, *, holder: str, kind: tables.NodeKind, host: str, pid: int, version: str) -> None:
+    """Record a process's start or heartbeat; due as often as its leases are renewed."""
+    tables.enter_node(tx, holder=holder, kind=kind, host=host, pid=pid, version=version)
 
 
 def leave_node(tx: Tx, *, holder: str) -> None:
-    """End it, so that nobody waits for the time to run out."""
-    nodes.leave(tx, holder)
+    """Record the end of a process, so that no other process waits until it expires."""
+    tables.drop_node(tx, holder)
 
 
 def release_dead_node(tx: Tx, *, holder: str) -> None:
-    """Free the sessions and accounts of a process that is certainly dead, so that nobody waits for its time to end."""
+    """Free the sessions and accounts of a process that is certainly dead, without waiting until it expires."""
     leases.free_holder(tx, holder)
     connector_leases.free_holder(tx, holder)
-    nodes.leave(tx, holder)
+    tables.drop_node(tx, holder)

@@ -1,7 +1,6 @@
-"""What must hold in every store at every moment, whatever crashed: the promises, as far as rows can tell.
+"""Check the invariants of all subjects: what holds in every store at every moment, also after a crash.
 
-The same check runs after every step of the tests, in ``keryx doctor`` and after a restore. It changes nothing. Each
-subject states what must hold in its own rows.
+The same check runs after every step of the tests, in ``keryx doctor`` and after a restore. It changes nothing.
 """
 
 from typing import Final
@@ -30,7 +29,7 @@ CHECKS: Final[Checks] = {
 
 
 def check_invariants(tx: ReadTx, *, found_max: int = FOUND_MAX) -> list[Breach]:
-    """Return every breach, of each kind at most ``found_max``; none is what a store should have."""
+    """Return every breach, at most ``found_max`` of each kind; a sound store has none."""
     breaches = [
         Breach(rule=rule, session_id=session_id, what=what.format(about))
         for check, (rule, what) in CHECKS.items()

@@ -1,7 +1,7 @@
--- name: ready_sessions.list
--- Sessions in which a turn may begin now, longest waiting first: something is due there, no live lease is held, and no
--- turn lives or the one that waits is answered. One session or all: the range of an index serves both.
-SELECT i.session_id, MIN(i.ready_at) AS since
+-- name: pending_work.list_ready
+-- Sessions in which a turn may begin now, longest waiting first: an item is due, no lease is valid, and no turn is live
+-- or a waiting turn has its answer. One session or all: the range of an index serves both.
+SELECT i.session_id
 FROM inbox i JOIN sessions s ON s.id = i.session_id
 WHERE i.state = 'ready' AND i.kind <> 'command' AND i.ready_at <= :now
   AND i.session_id >= COALESCE(CAST(:session_id AS TEXT), '')
@@ -13,5 +13,5 @@ WHERE i.state = 'ready' AND i.kind <> 'command' AND i.ready_at <= :now
                   WHERE t.session_id = i.session_id AND t.state IN ('running', 'waiting')
                     AND (t.state = 'running' OR i.kind <> 'approval'))
 GROUP BY i.session_id
-ORDER BY since, i.session_id
+ORDER BY MIN(i.ready_at), i.session_id
 LIMIT :limit
