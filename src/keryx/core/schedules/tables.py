@@ -99,6 +99,11 @@ def lock_schedule(tx: Tx, schedule_id: int, *, owner_id: int) -> Schedule:
     return _schedule(tx, "schedules.lock", schedule_id, owner_id)
 
 
+def list_schedules(tx: ReadTx, *, owner_id: int) -> list[Schedule]:
+    """Return a person's schedules that have not ended, oldest first."""
+    return tx.all(Schedule, "schedules.list_of_person", owner_id=owner_id)
+
+
 def name_taken(tx: ReadTx, name: str, *, owner_id: int, schedule_id: int) -> bool:
     """Return whether another schedule of this person has the name."""
     return tx.exists(

@@ -24,6 +24,10 @@ SELECT {schedule} FROM schedules WHERE id = :schedule_id AND owner_id = :owner_i
 UPDATE schedules SET state = state WHERE id = :schedule_id AND owner_id = :owner_id
 RETURNING {schedule}
 
+-- name: schedules.list_of_person
+-- A person's schedules that have not ended, oldest first.
+SELECT {schedule} FROM schedules WHERE owner_id = :owner_id AND state <> 'ended' ORDER BY id
+
 -- name: schedules.find_named
 -- Another schedule of this person with the name.
 SELECT 1 FROM schedules WHERE owner_id = :owner_id AND name = :name AND id <> :schedule_id

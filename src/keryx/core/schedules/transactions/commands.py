@@ -12,13 +12,13 @@ from keryx.core.conversations.transactions.command_context import (
 )
 from keryx.core.deliveries.rules.route import ORIGIN, Address
 from keryx.core.schedules.rules.plan import NAME_CHARACTERS_MAX, SchedulePlan
+from keryx.core.schedules.tables import Schedule, list_schedules
 from keryx.core.schedules.transactions.manage_schedule import (
     HasEnded,
     NameTaken,
     create_schedule,
     end_schedule,
 )
-from keryx.core.schedules.views.schedule_list import ListedSchedule, list_schedules
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.store.database import Tx
 
@@ -39,7 +39,7 @@ def schedule(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
             return decline(context, f"/schedule takes list, add or remove. {ADD_USAGE}")
 
 
-def _shown_schedules(tx: Tx, context: CommandContext) -> list[ListedSchedule]:
+def _shown_schedules(tx: Tx, context: CommandContext) -> list[Schedule]:
     """Return the person's schedules; in a group, only those made there."""
     listed = list_schedules(tx, owner_id=context.person.id)
     if context.source.chat_type == "dm":
