@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from keryx.clock import DAY, HOUR
-from keryx.core.approvals.tables import approvals
+from keryx.core.approvals import tables as approvals
 from keryx.core.context.transactions import manage_memory
 from keryx.core.context.views.prompt_facts import show_context
 from keryx.core.context.views.usage import Amount, Usage, show_usage

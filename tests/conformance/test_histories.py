@@ -13,7 +13,7 @@ import pytest
 
 from keryx.clock import DAY, HOUR, SECOND
 from keryx.core.accounts.transactions import Connector, take_connector
-from keryx.core.approvals.tables import approvals
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.transactions.decide_approval import decide_approval, expire_approvals
 from keryx.core.conversations.rules.message import NewMessage, text_message
 from keryx.core.conversations.rules.source import Source

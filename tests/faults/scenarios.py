@@ -6,11 +6,11 @@ from dataclasses import replace
 from keryx.commands.table import COMMANDS
 from keryx.config import Settings
 from keryx.core.accounts import transactions as accounts
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval_rule import CallToApprove
-from keryx.core.approvals.tables import approvals
 from keryx.core.approvals.transactions import decide_approval, manage_approval_rules
-from keryx.core.context.rules.gauge import Gauge
-from keryx.core.context.transactions import compress_session, cover_messages, manage_memory, pin_message
+from keryx.core.context.rules.context_usage import ContextUsage
+from keryx.core.context.transactions import compress_command, cover_messages, manage_memory, pin_command
 from keryx.core.conversations.rules.archive import Archive, MessageLine, SessionLine
 from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart, text_message
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -307,10 +307,10 @@ SCENARIOS: dict[str, Scenario] = {
     "record_step.record_prompt": lambda tx, w, _ids: record_step.record_prompt(
         tx, w.running.held, model="m", prompt="p", tools="t"
     ),
-    "record_step.record_gauge": lambda tx, w, _ids: record_step.record_gauge(
+    "record_step.record_context_usage": lambda tx, w, _ids: record_step.record_context_usage(
         tx,
         w.running.held,
-        gauge=Gauge(window=9, system=1, tools=1, history=1, attachments=1),
+        usage=ContextUsage(window=9, system=1, tools=1, history=1, attachments=1),
     ),
     "record_step.ask_approval": lambda tx, w, ids: record_step.ask_approval(
         tx, w.running.held, call_id="c", question="?", ids=ids
@@ -414,11 +414,11 @@ SCENARIOS: dict[str, Scenario] = {
     "decide_approval.decide_approval: always": lambda tx, w, _ids: decide_approval.decide_approval(
         tx, w.approval_id, "approved", person_id=_asked(tx, w), scope="always"
     ),
-    "decide_approval.tell_decided": lambda tx, w, ids: decide_approval.tell_decided(
+    "decide_approval.announce_decision": lambda tx, w, ids: decide_approval.announce_decision(
         tx, w.approval_id, "approved", answered_at=Address(platform="web", chat_id="elsewhere"), ids=ids
     ),
     "manage_approval_rules.allow_by_rules": lambda tx, w, _ids: manage_approval_rules.allow_by_rules(
-        tx, w.running.held, wishes=[WISH]
+        tx, w.running.held, calls=[WISH]
     ),
     "manage_approval_rules.forget_rule": lambda tx, w, _ids: manage_approval_rules.forget_rule(
         tx, w.rule_id, person_id=_person_of(tx, w.running)
@@ -496,7 +496,7 @@ SCENARIOS: dict[str, Scenario] = {
     "cover_messages.uncover_last": lambda tx, w, _ids: cover_messages.uncover_last(
         tx, w.talk, person_id=w.ana.id
     ),
-    "compress_session.compress_session": lambda tx, w, ids: compress_session.compress_session(
+    "compress_command.compress_session": lambda tx, w, ids: compress_command.compress_session(
         tx, w.talk, focus="tea", person_id=w.ana.id, source=dm(), ids=ids
     ),
     "finish_turn.finish_turn: compress": _after(
@@ -506,10 +506,10 @@ SCENARIOS: dict[str, Scenario] = {
     "cover_messages.uncover": lambda tx, w, _ids: cover_messages.uncover(
         tx, w.talk, w.cover_no, person_id=w.ana.id
     ),
-    "pin_message.pin_message": lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
-    "pin_message.pin_message: away": _after(
-        lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id),
-        lambda tx, w, _ids: pin_message.pin_message(tx, w.talk, 2, person_id=w.ana.id, pinned=False),
+    "pin_command.pin_message": lambda tx, w, _ids: pin_command.pin_message(tx, w.talk, 2, person_id=w.ana.id),
+    "pin_command.pin_message: away": _after(
+        lambda tx, w, _ids: pin_command.pin_message(tx, w.talk, 2, person_id=w.ana.id),
+        lambda tx, w, _ids: pin_command.pin_message(tx, w.talk, 2, person_id=w.ana.id, pinned=False),
     ),
     "branch_session.pop_message": lambda tx, w, _ids: branch_session.pop_message(
         tx, w.talk, actor=Actor(person_id=w.ana.id, give_way=give_way)
@@ -620,7 +620,7 @@ PARTS: frozenset[str] = frozenset(
         "purge.purge",
         "purge.require_purgeable",
         "purge.add_purge_events",
-        "answer_question.answer_question",
+        "decide_approval.answer_question",
         "enter_session.enter_session",
         "begin_turn.take_seen",
         "change_session.move_to_bin",

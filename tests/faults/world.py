@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from keryx.clock import DAY, HOUR
 from keryx.core.accounts.transactions import Connector, take_connector
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalQuestion
 from keryx.core.approvals.rules.approval_rule import WHOLE_TOOL
-from keryx.core.approvals.tables import approval_rules
 from keryx.core.context.transactions.cover_messages import Covered, Summary, cover
 from keryx.core.context.transactions.manage_memory import remember
 from keryx.core.conversations.rules.message import TextPart
@@ -210,7 +210,7 @@ def _allow(tx: Tx, turn_id: TurnId, *, approval_id: int) -> int:
     person_id = turns.get_turn(tx, turn_id).person_id
     assert person_id is not None
     tool = turns.get_step(tx, turn_id=turn_id, call_id="c").name
-    return approval_rules.add_rule(
+    return approvals.add_rule(
         tx, person_id=person_id, session_id=None, tool=tool, pattern=WHOLE_TOOL, approval_id=approval_id
     ).id
 

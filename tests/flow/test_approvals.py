@@ -4,7 +4,7 @@ import pytest
 
 from keryx.agents.agent import Answer, Brief, Stage
 from keryx.clock import SECOND
-from keryx.core.approvals.views.rule_list import list_rules
+from keryx.core.approvals.views import list_rules
 from keryx.core.conversations.rules.message import Message, NewMessage, ToolCallPart, ToolResultPart
 from keryx.core.people.rules.toolset import STATE
 from keryx.core.turns.views.overview import show_overview
@@ -122,7 +122,7 @@ async def test_a_standing_approval_holds_after_a_restart_and_in_other_chats(play
     await play.say("git log -3", "ran git log -3")
     await play.say("git push", "ran git push", chat="2")
     await play.say("git log; rm -rf /", "May I run git log; rm -rf /?")
-    await play.say("/approve always", "only for once")
+    await play.say("/approve always", "approved only once")
     await play.say("/deny", "Refused.", "did not allow it")
     await play.say("ls", "May I run ls?")
     await play.say("/deny", "Refused.", "did not allow it")
@@ -142,7 +142,7 @@ async def test_an_approval_for_a_session_holds_only_there_and_can_be_listed_and_
     await play.say("/approve forget 7", "You have no rule 7.")
     await play.say("/approve forget", "/approve forget <number>")
     await play.say("/approve forget 1", "Rule 1 is forgotten: I ask you again.")
-    await play.say("/approve rules", "You allow nothing lastingly")
+    await play.say("/approve rules", "You have no standing approvals")
     await play.say("git log", "May I run git log?")
     assert play.shell.ran == ["git status", "git log"]
 

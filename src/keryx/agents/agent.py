@@ -7,8 +7,8 @@ effect. At the end the agent returns its answer. It is cancelled like any task, 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.context.rules.cover import Cover, Summary
-from keryx.core.context.rules.gauge import Gauge
 from keryx.core.context.rules.prompt import ContextFacts
 from keryx.core.conversations.rules.message import Message, NewMessage, ToolResultPart
 from keryx.core.conversations.rules.session_settings import ModelSettings
@@ -63,7 +63,7 @@ class ModelUse:
     model: str
     prompt: str = ""
     tools: str = ""
-    gauge: Gauge | None = None
+    gauge: ContextUsage | None = None
     """How full its context window is: an estimate before the answer, then the provider's count; None if not known."""
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from keryx.core.accounts.views import list_platforms
 from keryx.core.context.rules.compaction import KEPT_TURNS, WINDOW_TOKENS, plan_by_hand
-from keryx.core.context.views.gauge import show_gauge
-from keryx.core.context.views.pins import pinned_seqs
+from keryx.core.context.views.prompt_facts import pinned_seqs
+from keryx.core.context.views.usage import show_context_usage
 from keryx.core.conversations.rules.command import ParsedCommand
 from keryx.core.conversations.rules.message import text_of
 from keryx.core.conversations.views.transcript import model_messages
@@ -78,7 +78,7 @@ def _search(tx: ReadTx, command: WaitingCommand, text: str, *, person_id: int) -
 
 def _preview(tx: ReadTx, session_id: str, *, person_id: int) -> str:
     """Describe what ``/compress`` would do."""
-    gauge = show_gauge(tx, session_id, person_id=person_id)
+    gauge = show_context_usage(tx, session_id, person_id=person_id)
     items = model_messages(tx, session_id, person_id=person_id)
     pinned = pinned_seqs(tx, session_id)
     plans = plan_by_hand(items, window=WINDOW_TOKENS if gauge is None else gauge.window, pinned=pinned)

@@ -8,9 +8,11 @@ such a character is replaced in them.
 import json
 import re
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, TypeVar
 
 from keryx.core.conversations.rules.source import Source
+
+Text = TypeVar("Text", str, str | None)
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -38,15 +40,9 @@ def source_from_json(text: str) -> Source:
     return Source.from_dict(from_json(text))
 
 
-@overload
-def clean_text(text: str) -> str: ...
-@overload
-def clean_text(text: None) -> None: ...
-@overload
-def clean_text(text: str | None) -> str | None: ...
-def clean_text(text: str | None) -> str | None:
+def clean_text(text: Text) -> Text:
     """Return a label in which U+FFFD replaces the characters that a database refuses."""
-    return text if text is None else _UNSTORABLE.sub("\ufffd", text)
+    return text and _UNSTORABLE.sub("\ufffd", text)
 
 
 def clean_columns(columns: dict[str, Any]) -> dict[str, Any]:

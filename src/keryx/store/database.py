@@ -27,6 +27,8 @@ class ReadTx(ABC):
     def __init__(self, statements: Mapping[str, Statement], hook: Hook | None) -> None:
         self._statements = statements
         self._hook = hook
+        self.wakes: set[Topic] = set()
+        """The topics that may have work because of this transaction."""
 
     @property
     @abstractmethod
@@ -43,9 +45,13 @@ class ReadTx(ABC):
     def boot_id(self) -> str:
         """The id of the boot from which ``lease_now`` counts; empty if the database server provides the time."""
 
-    @abstractmethod
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         """Run a named statement and return all its rows."""
+        statement = self._statement(name, params)
+        rows = self._fetch(statement, params)
+        if statement.wakes and rows:
+            self.wakes |= statement.wakes
+        return rows
 
     def row(self, name: str, /, **params: Any) -> Row | None:
         """Run a named statement and return its first row, or None."""
@@ -83,22 +89,35 @@ class ReadTx(ABC):
             self._hook(name)
         return statement
 
+    @abstractmethod
+    def _fetch(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+        """Execute a statement and return its rows; on the first row, also fill in the names of its columns."""
+
 
 class Tx(ReadTx):
     """A transaction that may write."""
 
-    def __init__(self, statements: Mapping[str, Statement], hook: Hook | None) -> None:
-        super().__init__(statements, hook)
-        self.wakes: set[Topic] = set()
-        """The topics that may have work because of this transaction."""
-
-    @abstractmethod
     def run(self, name: str, /, **params: Any) -> int:
         """Run a named statement and return the number of changed rows."""
+        statement = self._statement(name, params)
+        changed = self._change(statement, params)
+        if statement.wakes and changed:
+            self.wakes |= statement.wakes
+        return changed
 
-    @abstractmethod
     def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each set of parameters."""
+        if many:
+            given: dict[str, Any] = {}
+            statement = self._statement(name, given)
+            self.wakes |= statement.wakes
+            self._change_many(statement, [{**params, **given} for params in many])
+
+    @abstractmethod
+    def _change(self, statement: Statement, params: dict[str, Any]) -> int: ...
+
+    @abstractmethod
+    def _change_many(self, statement: Statement, many: Sequence[dict[str, Any]]) -> None: ...
 
 
 def noting(work: Callable[[Tx], T], wakes: set[Topic]) -> Callable[[Tx], T]:

@@ -17,7 +17,7 @@ from keryx.store.migrate import migrate_postgres, search_schema, search_tables
 from keryx.store.postgres_retries import PostgresRetries
 from keryx.store.postgres_tx import Connection, PostgresTx
 from keryx.store.statements import Topic
-from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
+from keryx.store.waiting import CommitCounter, Threads, closed, run_elsewhere
 
 OLDEST_SERVER = 140_000
 CONNECTIONS_MAX = 8
@@ -47,7 +47,7 @@ class PostgresDatabase(Database):
         self._threads = Threads(CONNECTIONS_MAX, name="keryx-postgres")
         self._kick = threading.Event()
         self._stopped = threading.Event()
-        self._changes = Changes(on_wait=self._kick.set)
+        self._changes = CommitCounter(on_wait=self._kick.set)
         self._closed = False
         self._watcher = threading.Thread(target=self._watch, name="keryx-watcher", daemon=True)
         self._watcher.start()
@@ -147,7 +147,7 @@ class PostgresDatabase(Database):
     async def close(self) -> None:
         """Finish running calls and close all connections."""
         if not self._closed:
-            await finish(self._stop, start=on_new_thread)
+            await run_elsewhere(self._stop)
 
     def _stop(self) -> None:
         self._threads.close()

@@ -44,31 +44,15 @@ class PostgresTx(Tx):
         """Empty: the server's clock does not start over."""
         return ""
 
-    def rows(self, name: str, /, **params: Any) -> list[Row]:
-        """Run a named statement and return all its rows."""
-        statement = self._statement(name, params)
+    def _fetch(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         cursor = self.connection.execute(statement.sql.encode(), params)
         if not statement.columns and cursor.description is not None:
             statement.columns[:] = [column.name for column in cursor.description]
-        rows = cursor.fetchall()
-        if statement.wakes and rows:
-            self.wakes |= statement.wakes
-        return rows
+        return cursor.fetchall()
 
-    def run(self, name: str, /, **params: Any) -> int:
-        """Run a named statement and return how many rows it changed."""
-        statement = self._statement(name, params)
-        changed = self.connection.execute(statement.sql.encode(), params).rowcount
-        if statement.wakes and changed:
-            self.wakes |= statement.wakes
-        return changed
+    def _change(self, statement: Statement, params: dict[str, Any]) -> int:
+        return self.connection.execute(statement.sql.encode(), params).rowcount
 
-    def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once for each set of parameters, in one round trip."""
-        if not many:
-            return
-        given: dict[str, Any] = {}
-        statement = self._statement(name, given)
-        self.wakes |= statement.wakes
-        with self.connection.cursor() as cursor:
-            cursor.executemany(statement.sql.encode(), [{**params, **given} for params in many])
+    def _change_many(self, statement: Statement, many: Sequence[dict[str, Any]]) -> None:
+        with self.connection.cursor() as cursor:  # one round trip
+            cursor.executemany(statement.sql.encode(), many)

@@ -29,7 +29,7 @@ from keryx.store.sqlite_files import (
 from keryx.store.sqlite_tx import SqliteTx
 from keryx.store.sqlite_writer import Writer, translate
 from keryx.store.statements import Topic, load
-from keryx.store.waiting import Changes, Threads, closed, finish, on_new_thread
+from keryx.store.waiting import CommitCounter, Threads, closed, run_elsewhere
 
 READERS = 4
 STATEMENTS_KEPT = 512
@@ -57,7 +57,7 @@ class SqliteDatabase(Database):
         self._statements = load("sqlite")
         self._kick = threading.Event()
         self._stopped = threading.Event()
-        self._changes = Changes(on_wait=self._kick.set)
+        self._changes = CommitCounter(on_wait=self._kick.set)
         self._wakes: set[Topic] = set()
         """The topics that the present batch may give work to; only the writer's thread uses it."""
         self._local = threading.local()
@@ -136,15 +136,7 @@ class SqliteDatabase(Database):
 
     async def write(self, work: Callable[[Tx], T]) -> T:
         """Run ``work`` on the writer thread; return once its commit is on disk."""
-        connection, statements, clock, hook = (
-            self._write_connection,
-            self._statements,
-            self._clock,
-            self._hook,
-        )
-        work = noting(work, self._wakes)
-        result: T = await self._writer.run(lambda: work(SqliteTx(connection, statements, clock, hook=hook)))
-        return result
+        return await self._transact(self._writer, self._write_connection, noting(work, self._wakes))
 
     def _count(self) -> Sequence[asyncio.Future[None]]:
         woken = self._changes.count(self._wakes)
@@ -160,15 +152,11 @@ class SqliteDatabase(Database):
             return await self._write_index(work)
 
     async def _write_index(self, work: Callable[[Tx], T]) -> T:
-        connection, statements, clock, hook = (
-            self._index_connection,
-            self._statements,
-            self._clock,
-            self._hook,
-        )
-        result: T = await self._index_writer.run(
-            lambda: work(SqliteTx(connection, statements, clock, hook=hook))
-        )
+        return await self._transact(self._index_writer, self._index_connection, work)
+
+    async def _transact(self, writer: Writer, connection: apsw.Connection, work: Callable[[Tx], T]) -> T:
+        statements, clock, hook = self._statements, self._clock, self._hook
+        result: T = await writer.run(lambda: work(SqliteTx(connection, statements, clock, hook=hook)))
         return result
 
     async def read(self, work: Callable[[ReadTx], T]) -> T:
@@ -242,7 +230,7 @@ class SqliteDatabase(Database):
     async def close(self) -> None:
         """Finish queued writes, then close both files."""
         if not self._closed:
-            await finish(self._stop, start=on_new_thread)
+            await run_elsewhere(self._stop)
 
     def _stop(self) -> None:
         self._writer.stop()

@@ -44,35 +44,19 @@ class SqliteTx(Tx):
         """The boot from which the monotonic clock counts."""
         return self._clock.boot_id()
 
-    def rows(self, name: str, /, **params: Any) -> list[Row]:
-        """Run a named statement and return all its rows."""
+    def _fetch(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         if self._guard is not None:
             self._guard()
-        statement = self._statement(name, params)
         cursor = self._connection.execute(statement.sql, params)
         if not statement.columns:
             with suppress(apsw.ExecutionCompleteError):  # no rows, no names
                 statement.columns[:] = [column[0] for column in cursor.get_description()]
-        rows = cursor.fetchall()
-        if statement.wakes and rows:
-            self.wakes |= statement.wakes
-        return rows
+        return cursor.fetchall()
 
-    def run(self, name: str, /, **params: Any) -> int:
-        """Run a named statement and return how many rows it changed."""
-        statement = self._statement(name, params)
+    def _change(self, statement: Statement, params: dict[str, Any]) -> int:
         self._connection.execute(statement.sql, params)
-        changed = self._connection.changes()
-        if statement.wakes and changed:
-            self.wakes |= statement.wakes
-        return changed
+        return self._connection.changes()
 
-    def run_many(self, name: str, /, many: Sequence[dict[str, Any]]) -> None:
-        """Run a named statement once for each set of parameters."""
-        if not many:
-            return
-        given: dict[str, Any] = {}
-        statement = self._statement(name, given)
-        self.wakes |= statement.wakes
+    def _change_many(self, statement: Statement, many: Sequence[dict[str, Any]]) -> None:
         # apsw runs a statement with RETURNING only as far as its rows are read.
-        list(self._connection.executemany(statement.sql, ({**params, **given} for params in many)))
+        list(self._connection.executemany(statement.sql, many))

@@ -15,7 +15,7 @@ import apsw
 
 from keryx.clock import SECOND, Clock, Micros
 from keryx.errors import InvalidValue, KeryxError, StoreCorrupt, StoreError, StoreUnavailable
-from keryx.store.waiting import Pending, carried, closed, wake_all
+from keryx.store.waiting import PendingWork, closed, safe_for_future, wake_all
 
 BATCH_MAX = 64
 BATCH_MICROS: Micros = 5_000
@@ -29,22 +29,14 @@ QUICK_MICROS: Micros = 600
 """If the last commit took less, the caller blocks for the next one, for at most this time."""
 
 
-class QueuedWrite(Pending[Any]):
+class QueuedWrite(PendingWork[Any]):
     """One function for the writer."""
 
     __slots__ = ("alone",)
 
     def __init__(self, work: Callable[[], Any], *, alone: bool) -> None:
-        super().__init__(work)
+        super().__init__(work, translate=translate)
         self.alone = alone
-
-    def run(self) -> None:
-        """Run the function and keep its result or its exception, which the caller raises, not this thread."""
-        self.error = None
-        try:
-            self.result = self.work()
-        except BaseException as error:  # noqa: BLE001 - the caller raises it
-            self.error = translate(error)
 
 
 class Writer:
@@ -289,7 +281,7 @@ class Writer:
 def translate(error: BaseException) -> BaseException:
     """Return our exception for a driver's error, and every other error unchanged if a future accepts it."""
     if not isinstance(error, apsw.Error):
-        return carried(error)
+        return safe_for_future(error)
     ours: KeryxError
     if isinstance(error, apsw.TooBigError):
         ours = InvalidValue(f"The database cannot hold or read this value: {error}")

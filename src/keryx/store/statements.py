@@ -1,8 +1,9 @@
 """Named SQL statements from the ``.sql`` files of the subjects.
 
-Both databases share one text; for PostgreSQL, a statement with the same name in ``<noun>.postgres.sql`` replaces
-it. A sentence introduces every statement. No code assembles SQL from strings. A list of columns that several statements
-return is written once, under ``-- columns: turn``; they write ``{turn}``, or ``{t.turn}`` with the table's alias.
+Both databases share one text. For PostgreSQL, ``json_each(:ids)`` becomes its own function, and a statement of the same
+name in ``<noun>.postgres.sql`` replaces the shared one. A sentence introduces every statement. No code assembles SQL.
+A list of columns that several statements return is written once, under ``-- columns: turn``; they write ``{turn}``, or
+``{t.turn}`` with the table's alias.
 """
 
 import re
@@ -34,6 +35,7 @@ _USE = re.compile(r"\{(?P<alias>[a-z_]+\.)?(?P<name>[a-z_]+)\}")
 _NAME = re.compile(r"[a-z_]+\.[a-z_0-9]+")
 _WAKES = re.compile(r"-- wakes: (.*)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+_JSON_EACH = re.compile(r"\bjson_each\((:[a-z_]+)\)")
 GIVEN_BY_STORE = frozenset({"now", "lease_now", "boot_id"})
 """Parameters that the transaction binds itself, so that no caller can pass its own clock."""
 
@@ -107,10 +109,10 @@ def read(resources: Iterable[Traversable], *, dialect: Dialect) -> dict[str, Sta
             if statement.name in target:
                 raise StoreError(f"{file} defines {statement.name} a second time; rename one of the two.")
             target[statement.name] = statement
-    strays = special.keys() - shared.keys()
-    if strays:
+    orphans = special.keys() - shared.keys()
+    if orphans:
         raise StoreError(
-            f"{', '.join(sorted(strays))} override nothing: only shared names can be overridden."
+            f"{', '.join(sorted(orphans))} override nothing: only shared names can be overridden."
         )
     return shared | special if dialect == "postgres" else shared
 
@@ -151,14 +153,13 @@ def _column_lists(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _expand(text: str, lists: Mapping[str, list[str]], file: str) -> str:
-    """Replace each use of a list of columns by the list."""
 
     def columns(use: re.Match[str]) -> str:
         if use["name"] not in lists:
             raise StoreError(f"{file} uses {use[0]}, but no file has a line '-- columns: {use['name']}'.")
         return ", ".join((use["alias"] or "") + column for column in lists[use["name"]])
 
-    return _USE.sub(columns, text)
+    return _USE.sub(columns, _COLUMNS.sub("", text))
 
 
 def _wakes(name: str, lines: list[str]) -> frozenset[Topic]:
@@ -170,4 +171,6 @@ def _wakes(name: str, lines: list[str]) -> frozenset[Topic]:
 
 
 def _for_psycopg(sql: str) -> str:
+    # SQLite's table of the elements of a JSON array; on PostgreSQL, all its values are text.
+    sql = _JSON_EACH.sub(r"json_array_elements_text(CAST(\1 AS json))", sql)
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))

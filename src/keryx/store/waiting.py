@@ -26,8 +26,8 @@ class Outcome(asyncio.Future[T]):
         return False
 
 
-async def finish(work: Callable[[], T], *, start: Callable[[Callable[[], None]], object]) -> T:
-    """Let ``start`` run ``work`` on another thread; return the result, or raise the exception."""
+async def run_elsewhere(work: Callable[[], T]) -> T:
+    """Run ``work`` on a thread of its own; return the result, or raise the exception."""
     loop = asyncio.get_running_loop()
     outcome: Outcome[T] = Outcome(loop=loop)
 
@@ -35,20 +35,15 @@ async def finish(work: Callable[[], T], *, start: Callable[[Callable[[], None]],
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - the caller raises it
-            tell(loop, outcome.set_exception, carried(error))
+            call_in_loop(loop, outcome.set_exception, safe_for_future(error))
         else:
-            tell(loop, outcome.set_result, result)
+            call_in_loop(loop, outcome.set_result, result)
 
-    start(run)
+    threading.Thread(target=run).start()
     return await outcome
 
 
-def on_new_thread(run: Callable[[], None]) -> None:
-    """Start a thread for one call."""
-    threading.Thread(target=run).start()
-
-
-def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:
+def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[T], object], value: T) -> None:
     """Run the callback in the loop's thread, unless the loop is closed."""
     try:
         loop.call_soon_threadsafe(callback, value)
@@ -63,7 +58,7 @@ def wake_all(sleepers: Iterable[asyncio.Future[None]]) -> None:
     for future in sleepers:
         by_loop.setdefault(future.get_loop(), []).append(future)
     for loop, futures in by_loop.items():
-        tell(loop, wake, futures)
+        call_in_loop(loop, wake, futures)
 
 
 def wake(futures: Sequence[asyncio.Future[None]]) -> None:
@@ -73,7 +68,7 @@ def wake(futures: Sequence[asyncio.Future[None]]) -> None:
             future.set_result(None)
 
 
-def carried(error: BaseException) -> BaseException:
+def safe_for_future(error: BaseException) -> BaseException:
     """Return an exception that a future accepts: StopIteration, which a future refuses, becomes a RuntimeError."""
     if not isinstance(error, StopIteration):
         return error
@@ -87,19 +82,30 @@ def closed() -> StoreUnavailable:
     return StoreUnavailable("This store was closed; open it again.")
 
 
-class Pending(Generic[T]):
+class PendingWork(Generic[T]):
     """Work for another thread: the caller blocks for a moment, or sleeps until the work has ended."""
 
-    __slots__ = ("_ended", "_lock", "_outcome", "error", "result", "work")
+    __slots__ = ("_ended", "_lock", "_outcome", "_translate", "error", "result", "work")
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(
+        self, work: Callable[[], T], *, translate: Callable[[BaseException], BaseException] | None = None
+    ) -> None:
         self.work = work
+        self._translate = translate or safe_for_future
         self.result: T | None = None
         self.error: BaseException | None = None
         self._ended = threading.Lock()
         self._ended.acquire()
         self._lock = threading.Lock()
         self._outcome: Outcome[None] | None = None
+
+    def run(self) -> None:
+        """Run the work and keep its result or its exception, which the caller raises, not this thread."""
+        self.error = None
+        try:
+            self.result = self.work()
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            self.error = self._translate(error)
 
     def end(self) -> "Outcome[None] | None":
         """Mark result or error as final; return the future to wake if the caller sleeps."""
@@ -136,7 +142,7 @@ class Threads:
 
     def __init__(self, count: int, *, name: str, moment_seconds: float = 0.0) -> None:
         self._moment_seconds = moment_seconds
-        self._queue: SimpleQueue[Pending[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[PendingWork[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._in_a_row = 0
@@ -149,7 +155,7 @@ class Threads:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run ``work`` on one of the threads and return its result."""
-        pending = Pending(work)
+        pending = PendingWork(work)
         with self._lock:
             if self._closed:
                 raise closed()
@@ -165,13 +171,10 @@ class Threads:
 
     def _serve(self) -> None:
         while (pending := self._queue.get()) is not None:
-            try:
-                pending.result = pending.work()
-            except BaseException as error:  # noqa: BLE001 - the caller raises it
-                pending.error = carried(error)
+            pending.run()
             outcome = pending.end()
             if outcome is not None:
-                tell(outcome.get_loop(), outcome.set_result, None)
+                call_in_loop(outcome.get_loop(), outcome.set_result, None)
 
     def close(self) -> None:
         """Refuse new work and wait for the work under way."""
@@ -183,7 +186,7 @@ class Threads:
             thread.join()
 
 
-class Changes:
+class CommitCounter:
     """Counts commits, and wakes the tasks that wait for the next one.
 
     ``on_wait`` is called when a task begins to wait: only then the commits of other processes matter.

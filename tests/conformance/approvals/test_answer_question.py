@@ -1,11 +1,10 @@
-"""Questions in the agent's own words: what the person says next answers them, once, and nobody else's words do."""
+"""Questions in the agent's own words: the next message of the person asked answers them, once."""
 
 import pytest
 
 from keryx.clock import DAY
 from keryx.commands.table import COMMANDS
-from keryx.core.approvals.transactions.answer_question import answer_question
-from keryx.core.approvals.transactions.decide_approval import expire_approvals
+from keryx.core.approvals.transactions.decide_approval import answer_question, expire_approvals
 from keryx.core.conversations.rules.message import MediaPart, NewMessage, ToolCallPart
 from keryx.core.people.rules.person import PersonId
 from keryx.core.turns.rules.inbox import Inbound
@@ -29,7 +28,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
 
 
 async def asking(stage: Stage, *, name: str = "ask_user", where: str = "dm", text: str = "cook") -> BegunTurn:
-    """A turn that waits for what Ana says."""
+    """Return a turn that waits for an answer of Ana."""
     await stage.accept(text, source=dm() if where == "dm" else group())
     begun = await stage.begin()
     call = ToolCallPart(call_id="c", name=name, arguments={}, effect="ask")
@@ -44,7 +43,7 @@ async def open_call(stage: Stage, begun: BegunTurn) -> OpenCall:
     return found
 
 
-async def test_the_next_words_are_the_answer_and_the_turn_goes_on_with_them(stage: Stage) -> None:
+async def test_the_next_message_is_the_answer_and_the_turn_continues_with_it(stage: Stage) -> None:
     begun = await asking(stage)
     accepted = await stage.accept("  green\x00, please ", ref="r")
     assert isinstance(await stage.hear("green", ref="r"), Duplicate)
@@ -57,7 +56,7 @@ async def test_the_next_words_are_the_answer_and_the_turn_goes_on_with_them(stag
     assert await stage.begin_if_any() is None
 
 
-async def test_the_words_outlive_the_gateway_that_went_on(stage: Stage) -> None:
+async def test_the_answer_outlives_the_gateway_that_continued(stage: Stage) -> None:
     await asking(stage)
     await stage.accept("green")
     again = await stage.begin()
@@ -67,7 +66,7 @@ async def test_the_words_outlive_the_gateway_that_went_on(stage: Stage) -> None:
     assert (await open_call(stage, third)).answer == "green"
 
 
-async def test_words_from_another_place_of_the_conversation_answer_there(stage: Stage) -> None:
+async def test_an_answer_from_another_surface_is_answered_there(stage: Stage) -> None:
     begun = await asking(stage)
     elsewhere = dm("ana", platform="signal")
     turn = await stage.look(lambda tx: turns.get_turn(tx, begun.turn_id))
@@ -78,7 +77,7 @@ async def test_words_from_another_place_of_the_conversation_answer_there(stage: 
     assert view.source.platform == "signal"
 
 
-async def test_others_words_media_modes_and_approvals_are_messages_like_any_other(stage: Stage) -> None:
+async def test_messages_of_others_media_and_commands_are_no_answers(stage: Stage) -> None:
     await stage.meet("ben")
     begun = await asking(stage, where="group")
     await stage.accept("I would not", source=group("ben"))
@@ -92,7 +91,7 @@ async def test_others_words_media_modes_and_approvals_are_messages_like_any_othe
     assert (await open_call(stage, begun)).verdict == "pending"
 
 
-async def test_an_ordinary_approval_is_not_answered_by_words(stage: Stage) -> None:
+async def test_an_ordinary_approval_is_not_answered_by_a_message(stage: Stage) -> None:
     begun = await asking(stage, name="delete")
     await stage.accept("what?")
     assert await stage.begin_if_any() is None
@@ -103,7 +102,7 @@ async def test_an_ordinary_approval_is_not_answered_by_words(stage: Stage) -> No
     assert (found.verdict, found.answer) == ("approved", None)
 
 
-async def test_words_that_come_too_late_are_a_message(stage: Stage) -> None:
+async def test_an_answer_after_the_expiry_is_an_ordinary_message(stage: Stage) -> None:
     begun = await asking(stage)
     stage.clock.advance(2 * DAY)
     late = await stage.accept("green")
@@ -114,7 +113,7 @@ async def test_words_that_come_too_late_are_a_message(stage: Stage) -> None:
     assert (await open_call(stage, again)).verdict == "expired"
 
 
-async def test_a_question_that_was_stopped_does_not_stand_in_the_way_of_the_next(stage: Stage) -> None:
+async def test_a_stopped_question_does_not_block_the_next(stage: Stage) -> None:
     await asking(stage)
     await stage.accept("/stop")
     later = await stage.accept("green")

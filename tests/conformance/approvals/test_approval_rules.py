@@ -1,14 +1,20 @@
-"""A lasting yes: made with the answer, used for the person who gave it, ended with its session, taken back at will."""
+"""Standing approvals: made with an answer, used only for that person, ended with the session, removable at any time."""
 
 import pytest
 
 from keryx.clock import HOUR
-from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME, ApprovalQuestion, Decided, OnlyOnce, Scope
+from keryx.core.approvals import tables as approvals
+from keryx.core.approvals.rules.approval import (
+    APPROVAL_LIFETIME,
+    Answered,
+    ApprovalQuestion,
+    NoStandingApproval,
+    Scope,
+)
 from keryx.core.approvals.rules.approval_rule import ApprovalRule, CallToApprove
-from keryx.core.approvals.tables import approvals
 from keryx.core.approvals.transactions.decide_approval import decide_approval, expire_approvals
 from keryx.core.approvals.transactions.manage_approval_rules import allow_by_rules, forget_rule
-from keryx.core.approvals.views.rule_list import list_rules
+from keryx.core.approvals.views import list_rules
 from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.conversations.transactions.change_session import close
 from keryx.core.people.rules.person import PersonId
@@ -36,7 +42,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
 
 
 async def begin(stage: Stage, *, source: Source | None = None) -> BegunTurn:
-    """Let a turn make a call that needs a person's word."""
+    """Let a turn make a call that needs approval."""
     await stage.accept("do it", source=source or dm(), ref=stage.ids.token())
     begun = await stage.begin()
     await call(stage, begun, ("c", "ask"))
@@ -50,9 +56,9 @@ async def person_of(stage: Stage, begun: BegunTurn) -> PersonId:
 
 
 async def allowed(stage: Stage, begun: BegunTurn, *, covers: str | None = "git *") -> bool:
-    """Say whether the call may be made without asking."""
+    """Return whether the call is allowed without a question."""
     wish = CallToApprove(call_id="c", tool="tool", question="May I run git log?", covers=covers)
-    found = await stage.do(lambda tx: allow_by_rules(tx, begun.held, wishes=[wish]))
+    found = await stage.do(lambda tx: allow_by_rules(tx, begun.held, calls=[wish]))
     return found == {"c"}
 
 
@@ -69,25 +75,25 @@ async def decide(stage: Stage, approval_id: int, scope: Scope, *, person_id: Per
 
 
 async def end(stage: Stage, begun: BegunTurn) -> None:
-    """Let an allowed call run and the turn be over."""
+    """Run an allowed call and end the turn."""
     assert isinstance(await start(stage, begun, "c"), Started)
     await result(stage, begun, "c")
     await stage.finish(begun)
 
 
 async def allow(stage: Stage, scope: Scope, *, source: Source | None = None) -> ApprovalRule:
-    """Let a person be asked and give a lasting yes; return the rule."""
+    """Ask a person, who gives a standing approval; return the rule."""
     begun = await begin(stage, source=source)
     approval_id = await ask(stage, begun)
     outcome = await decide(stage, approval_id, scope, person_id=await person_of(stage, begun))
-    assert isinstance(outcome, Decided)
+    assert isinstance(outcome, Answered)
     assert outcome.rule is not None
     await end(stage, await stage.begin())
     return outcome.rule
 
 
 async def holds(stage: Stage, *, source: Source | None = None, covers: str | None = "git *") -> bool:
-    """Say whether the next call of a person is made without asking."""
+    """Return whether the next call of a person is allowed without a question."""
     begun = await begin(stage, source=source)
     found = await allowed(stage, begun, covers=covers)
     if found:
@@ -97,7 +103,7 @@ async def holds(stage: Stage, *, source: Source | None = None, covers: str | Non
     return found
 
 
-async def test_a_question_tells_its_answers_and_what_a_lasting_yes_covers(stage: Stage) -> None:
+async def test_a_question_lists_its_answers_and_the_coverage_of_a_standing_approval(stage: Stage) -> None:
     approval_id = await ask(stage, await begin(stage))
     [(_, told)] = await stage.said()
     assert told == (
@@ -112,7 +118,7 @@ async def test_a_question_tells_its_answers_and_what_a_lasting_yes_covers(stage:
     assert (record.question, record.covers, record.rule_id) == ("May I run git status?", "git *", None)
 
 
-async def test_always_holds_everywhere_for_the_same_pattern_and_says_by_which_word(stage: Stage) -> None:
+async def test_always_applies_everywhere_to_the_same_pattern_and_names_the_rule(stage: Stage) -> None:
     rule = await allow(stage, "always")
     assert (rule.tool, rule.pattern, rule.session_id) == ("tool", "git *", None)
     assert await holds(stage)
@@ -129,7 +135,7 @@ async def test_always_holds_everywhere_for_the_same_pattern_and_says_by_which_wo
     assert not await holds(stage, covers=None)
 
 
-async def test_for_a_session_holds_there_and_ends_with_it(stage: Stage) -> None:
+async def test_a_session_approval_applies_there_and_ends_with_the_session(stage: Stage) -> None:
     rule = await allow(stage, "session")
     assert rule.session_id is not None
     assert await holds(stage)
@@ -139,44 +145,44 @@ async def test_for_a_session_holds_there_and_ends_with_it(stage: Stage) -> None:
     assert not await holds(stage)
 
 
-async def test_what_is_closed_by_a_program_ends_its_rules_as_well(stage: Stage) -> None:
+async def test_a_session_closed_by_a_program_ends_its_rules_too(stage: Stage) -> None:
     rule = await allow(stage, "session")
     session = await stage.session(rule.session_id or "")
     await stage.do(lambda tx: close(tx, session.id, person_id=session.owner_id, reason="done"))
     assert await stage.look(lambda tx: list_rules(tx, session.owner_id, limit=9)) == []
 
 
-async def test_nobody_else_is_helped_by_it(stage: Stage) -> None:
+async def test_a_standing_approval_applies_to_no_other_person(stage: Stage) -> None:
     await allow(stage, "always", source=group("ana"))
     assert not await holds(stage, source=group("ben"))
     assert not await holds(stage, source=dm("ben"))
     assert await holds(stage, source=group("ana"))
 
 
-async def test_a_turn_that_runs_for_nobody_is_allowed_nothing(stage: Stage) -> None:
+async def test_a_turn_without_a_person_has_no_standing_approvals(stage: Stage) -> None:
     await allow(stage, "always")
     begun = await begin(stage)
     await stage.tamper(f"UPDATE turns SET person_id = NULL WHERE id = {begun.turn_id}")
     assert not await allowed(stage, begun)
 
 
-async def test_a_yes_without_a_pattern_is_for_once_and_a_lasting_one_leaves_the_question_open(
+async def test_without_a_pattern_a_standing_approval_is_refused_and_the_question_stays_open(
     stage: Stage,
 ) -> None:
     begun = await begin(stage)
     approval_id = await ask(stage, begun, ApprovalQuestion(text="May I run a; b?", tool="tool"))
     person_id = await person_of(stage, begun)
     assert "session" not in (await stage.said())[0][1]
-    assert await decide(stage, approval_id, "always", person_id=person_id) == OnlyOnce()
+    assert await decide(stage, approval_id, "always", person_id=person_id) == NoStandingApproval()
     assert (await stage.turn(begun)).state == "waiting"
     outcome = await decide(stage, approval_id, "once", person_id=person_id)
-    assert isinstance(outcome, Decided)
+    assert isinstance(outcome, Answered)
     assert outcome.rule is None
     await end(stage, await stage.begin())
     assert not await holds(stage)
 
 
-async def test_a_no_and_a_second_answer_make_no_rule(stage: Stage) -> None:
+async def test_a_denial_or_a_second_answer_makes_no_rule(stage: Stage) -> None:
     begun = await begin(stage)
     approval_id = await ask(stage, begun)
     person_id = await person_of(stage, begun)
@@ -185,7 +191,7 @@ async def test_a_no_and_a_second_answer_make_no_rule(stage: Stage) -> None:
     assert await stage.rows("SELECT * FROM approval_rules") == []
 
 
-async def test_the_same_yes_twice_is_one_rule_and_it_can_be_taken_back(stage: Stage) -> None:
+async def test_the_same_approval_twice_is_one_rule_which_can_be_forgotten(stage: Stage) -> None:
     first = await begin(stage)
     first_asked = await ask(stage, first)
     second = await begin(stage, source=group("ana"))
@@ -194,7 +200,7 @@ async def test_the_same_yes_twice_is_one_rule_and_it_can_be_taken_back(stage: St
     outcomes = [
         await decide(stage, number, "always", person_id=person_id) for number in (first_asked, second_asked)
     ]
-    [rule_id] = {outcome.rule.id for outcome in outcomes if isinstance(outcome, Decided) and outcome.rule}
+    [rule_id] = {outcome.rule.id for outcome in outcomes if isinstance(outcome, Answered) and outcome.rule}
     for _ in outcomes:
         await end(stage, await stage.begin())
     with pytest.raises(NotFound, match="You have no rule"):
@@ -208,7 +214,7 @@ async def test_the_same_yes_twice_is_one_rule_and_it_can_be_taken_back(stage: St
     assert again.id != rule_id
 
 
-async def test_what_a_rule_allowed_holds_over_a_crash_and_runs_once(stage: Stage) -> None:
+async def test_a_call_that_a_rule_allowed_survives_a_crash_and_runs_once(stage: Stage) -> None:
     await allow(stage, "always")
     begun = await begin(stage)
     assert await allowed(stage, begun)
@@ -222,7 +228,7 @@ async def test_what_a_rule_allowed_holds_over_a_crash_and_runs_once(stage: Stage
     assert (await stage.look(lambda tx: turns.get_step(tx, turn_id=again.turn_id, call_id="c"))).starts == 1
 
 
-async def test_a_purge_takes_its_session_s_rules_and_leaves_those_for_everywhere(stage: Stage) -> None:
+async def test_a_purge_deletes_the_sessions_rules_and_keeps_the_others(stage: Stage) -> None:
     here = await allow(stage, "session")
     everywhere = await allow(stage, "always")
     assert await holds(stage)
@@ -233,7 +239,7 @@ async def test_a_purge_takes_its_session_s_rules_and_leaves_those_for_everywhere
     assert await holds(stage)
 
 
-async def test_silence_is_told_where_it_was_asked_unless_nobody_waits_any_more(stage: Stage) -> None:
+async def test_an_expiry_is_announced_where_it_was_asked_while_the_turn_waits(stage: Stage) -> None:
     await ask(stage, await begin(stage))
     await ask(stage, await begin(stage, source=dm("ben")))
     await stage.accept("/stop", source=dm("ben"))
@@ -246,13 +252,13 @@ async def test_silence_is_told_where_it_was_asked_unless_nobody_waits_any_more(s
 
 
 async def reply(stage: Stage, text: str, *, source: Source | None = None) -> str:
-    """Give a command and return what is said back."""
+    """Give a command and return the reply."""
     before = len(await stage.said())
     await stage.accept(text, source=source, ref=stage.ids.token())
     return (await stage.said())[before][1]
 
 
-async def test_the_commands_take_number_and_scope_in_any_order_and_from_anywhere(stage: Stage) -> None:
+async def test_the_commands_take_number_and_scope_in_any_order_and_in_any_chat(stage: Stage) -> None:
     first = await ask(stage, await begin(stage, source=group("ana")))
     await stage.accept(f"/approve session {first}")
     told, elsewhere = sorted(text for _, text in (await stage.said())[-2:])
@@ -271,7 +277,7 @@ async def test_the_commands_take_number_and_scope_in_any_order_and_from_anywhere
     assert await reply(stage, f"/approve once {third}") == "Allowed."
 
 
-async def test_an_answer_is_told_wherever_the_question_stands_but_where_it_was_given(stage: Stage) -> None:
+async def test_an_answer_is_announced_on_every_other_surface_with_the_question(stage: Stage) -> None:
     begun = await begin(stage, source=WEB)
     await stage.accept(f"/attach {begun.lease.session_id}", source=LOCAL_CLI)
     first = await ask(stage, begun)
@@ -292,7 +298,7 @@ async def test_an_answer_is_told_wherever_the_question_stands_but_where_it_was_g
     assert await stage.said("web") == at_browser
 
 
-async def test_a_question_of_a_turn_that_was_stopped_waits_for_nobody(stage: Stage) -> None:
+async def test_a_question_of_a_stopped_turn_waits_for_nobody(stage: Stage) -> None:
     await ask(stage, await begin(stage))
     await stage.accept("/stop")
     assert await reply(stage, "/approve always") == "Nothing waits for your answer here."

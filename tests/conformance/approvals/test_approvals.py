@@ -1,13 +1,18 @@
-"""Approvals: the first answer counts, silence expires, and either way the turn goes on once."""
+"""Approvals: the first answer counts, unanswered questions expire, and either way the turn continues once."""
 
 import asyncio
 
 import pytest
 
 from keryx.clock import DAY
-from keryx.core.approvals.rules.approval import AlreadyDecided, Decided, NotAsked, TooLate
-from keryx.core.approvals.tables import approvals
-from keryx.core.approvals.tables.approvals import ApprovalRecord
+from keryx.core.approvals import tables as approvals
+from keryx.core.approvals.rules.approval import (
+    Answered,
+    Approval,
+    ApprovalDecided,
+    ApprovalExpired,
+    NotThePersonAsked,
+)
 from keryx.core.approvals.transactions.decide_approval import decide_approval, expire_approvals
 from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCallPart, text_of
 from keryx.core.conversations.rules.session import SessionId
@@ -27,8 +32,8 @@ from keryx.store.opening import open_database
 from keryx.testing.clock import FakeClock
 
 
-async def asked(database: Database, ids: Ids) -> ApprovalRecord:
-    """A turn that waits for the owner's word on a call."""
+async def asked(database: Database, ids: Ids) -> Approval:
+    """Return an approval for which a turn waits."""
 
     def ask(tx: Tx) -> int:
         owner = people.ensure_owner(tx)
@@ -53,11 +58,11 @@ async def asked(database: Database, ids: Ids) -> ApprovalRecord:
     return await look(database, approval_id)
 
 
-async def look(database: Database, approval_id: int) -> ApprovalRecord:
+async def look(database: Database, approval_id: int) -> Approval:
     return await database.read(lambda tx: approvals.get_approval(tx, approval_id))
 
 
-async def answers(database: Database, record: ApprovalRecord) -> list[inbox.InboxItem]:
+async def answers(database: Database, record: Approval) -> list[inbox.InboxItem]:
     ready = await database.read(lambda tx: inbox.list_ready(tx, record.session_id))
     return [item for item in ready if item.kind == "approval"]
 
@@ -72,31 +77,31 @@ async def test_the_first_answer_counts_and_lets_the_turn_go_on(
     record = await asked(database, ids)
     owner_id = record.person_id
     outcome = await database.write(lambda tx: decide_approval(tx, record.id, "approved", person_id=owner_id))
-    assert isinstance(outcome, Decided)
+    assert isinstance(outcome, Answered)
     stored = await look(database, record.id)
-    assert stored.approval == outcome.approval
+    assert stored == outcome.approval
     assert (stored.state, stored.answered_by, stored.answered_at) == ("approved", owner_id, clock.now())
     [item] = await answers(database, record)
     assert (item.ref, item.platform, text_of(item.parts)) == (f"approval:{record.id}", "", "approved")
 
     second = await database.write(lambda tx: decide_approval(tx, record.id, "denied", person_id=owner_id))
-    assert second == AlreadyDecided(approval=outcome.approval)
+    assert second == ApprovalDecided(approval=outcome.approval)
     assert len(await answers(database, record)) == 1
     begun = await database.write(lambda tx: begin_turn(tx, holder="me"))
     assert begun is not None
     assert (begun.turn_id, begun.resumed) == (record.turn_id, True)
 
 
-async def test_nobody_answers_for_another(database: Database, ids: Ids) -> None:
+async def test_another_person_cannot_answer(database: Database, ids: Ids) -> None:
     record = await asked(database, ids)
     other = await stranger(database)
     outcome = await database.write(lambda tx: decide_approval(tx, record.id, "approved", person_id=other.id))
-    assert outcome == NotAsked()
+    assert outcome == NotThePersonAsked()
     assert (await look(database, record.id)).state == "pending"
     assert await answers(database, record) == []
 
 
-async def test_an_answer_after_the_time_is_told_so_and_the_turn_goes_on_without_it(
+async def test_an_answer_after_the_expiry_is_refused_and_the_turn_continues(
     database: Database, ids: Ids, clock: FakeClock
 ) -> None:
     record = await asked(database, ids)
@@ -105,36 +110,38 @@ async def test_an_answer_after_the_time_is_told_so_and_the_turn_goes_on_without_
         outcome = await database.write(
             lambda tx: decide_approval(tx, record.id, "approved", person_id=record.person_id)
         )
-        assert isinstance(outcome, TooLate)
+        assert isinstance(outcome, ApprovalExpired)
     assert (await look(database, record.id)).state == "expired"
     [item] = await answers(database, record)
     assert text_of(item.parts) == "expired"
 
 
-async def test_silence_expires_in_time_and_only_once(database: Database, ids: Ids, clock: FakeClock) -> None:
+async def test_an_unanswered_question_expires_in_time_and_only_once(
+    database: Database, ids: Ids, clock: FakeClock
+) -> None:
     early = await asked(database, ids)
     clock.advance(DAY - 1)
     assert await database.write(lambda tx: expire_approvals(tx, ids=ids)) == []
     late = await asked(database, ids)
     clock.advance(1)
     [expired] = await database.write(lambda tx: expire_approvals(tx, ids=ids))
-    assert (expired.id, expired.state, expired.decided_at) == (early.id, "expired", early.expires_at)
+    assert (expired.id, expired.state, expired.answered_at) == (early.id, "expired", early.expires_at)
     assert len(await answers(database, early)) == 1
     assert await database.write(lambda tx: expire_approvals(tx, ids=ids)) == []
     assert await answers(database, late) == []
 
 
-async def test_an_answer_to_a_turn_that_was_stopped_starts_nothing(database: Database, ids: Ids) -> None:
+async def test_an_answer_to_a_stopped_turn_starts_nothing(database: Database, ids: Ids) -> None:
     record = await asked(database, ids)
     await database.write(lambda tx: turns.end_turn(tx, record.turn_id, state="stopped"))
     outcome = await database.write(
         lambda tx: decide_approval(tx, record.id, "approved", person_id=record.person_id)
     )
-    assert isinstance(outcome, Decided)
+    assert isinstance(outcome, Answered)
     assert await answers(database, record) == []
 
 
-async def test_a_stop_right_behind_an_answer_leaves_nothing_that_begins_a_turn(
+async def test_a_stop_right_after_an_answer_leaves_no_item_that_begins_a_turn(
     database: Database, ids: Ids
 ) -> None:
     record = await asked(database, ids)
@@ -150,7 +157,7 @@ async def test_a_stop_right_behind_an_answer_leaves_nothing_that_begins_a_turn(
     assert await database.read(check_invariants) == []
 
 
-async def test_a_question_nobody_asked_is_not_found(database: Database) -> None:
+async def test_an_unknown_question_is_not_found(database: Database) -> None:
     owner = await database.write(people.ensure_owner)
     with pytest.raises(NotFound):
         await database.write(lambda tx: decide_approval(tx, 99, "approved", person_id=owner.id))
@@ -167,7 +174,7 @@ async def test_an_answer_that_comes_while_the_question_expires_is_not_overridden
     def answer_meanwhile(name: str) -> None:
         if name == "sessions.lock":
             answer = lambda tx: decide_approval(tx, record.id, "denied", person_id=record.person_id)  # noqa: E731
-            assert isinstance(asyncio.run(database.write(answer)), Decided)
+            assert isinstance(asyncio.run(database.write(answer)), Answered)
 
     late_clock = FakeClock(clock.now() + 1)
     slow = open_database(postgres_url, clock=late_clock, hook=answer_meanwhile)

@@ -1,17 +1,16 @@
-"""A request to summarise is a turn of its own, in its place, and what comes of it is a cover and a notice."""
+"""A request to summarise is a turn of its own that adds a cover and sends a notice."""
 
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.context.rules.cover import Summary, SummaryCost
-from keryx.core.context.rules.gauge import Gauge
 from keryx.core.context.tables.covers import list_covers
 from keryx.core.context.transactions.cover_messages import Covered, CoverRefused, cover_held
-from keryx.core.context.views.gauge import show_gauge
-from keryx.core.context.views.memories import find_memories
-from keryx.core.context.views.usage import Usage, show_usage
+from keryx.core.context.views.prompt_facts import find_memories
+from keryx.core.context.views.usage import Usage, show_context_usage, show_usage
 from keryx.core.conversations.rules.archive import Archive, CoverLine, MessageLine, SessionLine, parse_line
 from keryx.core.conversations.rules.message import text_of
 from keryx.core.conversations.rules.session import SessionId
@@ -21,7 +20,7 @@ from keryx.core.people.tables import people
 from keryx.core.turns.tables import turns
 from keryx.core.turns.transactions.begin_turn import BegunTurn
 from keryx.core.turns.transactions.fail_turn import hand_back_turn
-from keryx.core.turns.transactions.record_step import record_gauge
+from keryx.core.turns.transactions.record_step import record_context_usage
 from keryx.errors import LeaseLost, NotFound
 from keryx.store.database import Database, ReadTx
 from keryx.testing.builders import dm, group
@@ -31,7 +30,7 @@ from tests.conformance.stage import Stage
 SPENT = SummaryCost(model="m", input_tokens=900, cached_tokens=100, output_tokens=40, cost_micros=2_500)
 SUMMARY = Summary(first_seq=1, last_seq=4, text="in short", tokens_before=90, tokens_after=9, cost=SPENT)
 REFS = count()
-GAUGE = Gauge(window=1_000, system=10, tools=20, history=300, attachments=70)
+USAGE = ContextUsage(window=1_000, system=10, tools=20, history=300, attachments=70)
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ async def cover(stage: Stage, begun: BegunTurn, summary: Summary = SUMMARY) -> C
 
 
 async def hear(stage: Stage, text: str) -> None:
-    """Let something come in; the same text is another message each time."""
+    """Accept a message; the same text is another message each time."""
     await stage.accept(text, ref=f"m{next(REFS)}")
 
 
@@ -86,7 +85,7 @@ async def test_a_request_is_a_turn_that_adds_nothing_and_ends_with_a_notice(stag
     assert await stage.begin_if_any() is None
 
 
-async def test_what_is_worth_keeping_is_kept_with_the_summary_or_not_at_all(stage: Stage) -> None:
+async def test_notes_are_kept_with_the_summary_or_not_at_all(stage: Stage) -> None:
     session_id = await talked(stage)
     await hear(stage, "/compress")
     begun = await stage.begin()
@@ -108,12 +107,12 @@ async def test_what_is_worth_keeping_is_kept_with_the_summary_or_not_at_all(stag
     ]
 
 
-async def test_where_nothing_was_said_there_is_nothing_to_summarise(stage: Stage) -> None:
+async def test_an_empty_session_has_nothing_to_summarise(stage: Stage) -> None:
     assert (await reply(stage, "/compress")).startswith("Nothing was said here yet")
     assert await stage.begin_if_any() is None
 
 
-async def test_a_request_is_carried_out_alone_and_in_its_place(stage: Stage) -> None:
+async def test_a_request_runs_alone_and_in_order(stage: Stage) -> None:
     await talked(stage)
     for text in ("first", "/compress", "second", "/compress"):
         await hear(stage, text)
@@ -124,7 +123,7 @@ async def test_a_request_is_carried_out_alone_and_in_its_place(stage: Stage) -> 
     assert purposes == [("reply", ["first"]), ("compress", [""]), ("reply", ["second"]), ("compress", [""])]
 
 
-async def test_a_question_that_is_asked_again_does_not_swallow_a_request(stage: Stage) -> None:
+async def test_a_retried_question_does_not_merge_with_a_request(stage: Stage) -> None:
     await talked(stage)
     await hear(stage, "first")
     begun = await stage.begin()
@@ -141,7 +140,7 @@ async def test_a_question_that_is_asked_again_does_not_swallow_a_request(stage: 
     assert (asked_again.purpose, len(asked_again.answers)) == ("compress", 1)
 
 
-async def test_a_request_that_was_lost_with_its_gateway_is_taken_up_again(stage: Stage) -> None:
+async def test_a_request_that_was_lost_with_its_gateway_runs_again(stage: Stage) -> None:
     await talked(stage)
     await hear(stage, "/compress")
     lost = await stage.begin()
@@ -162,9 +161,9 @@ async def test_a_late_holder_covers_nothing(stage: Stage) -> None:
     assert await cover(stage, begun, replace(SUMMARY, last_seq=99)) == CoverRefused(reason="not_on_path")
 
 
-async def test_the_last_summary_is_taken_back_first(stage: Stage) -> None:
+async def test_undo_drops_the_last_summary_first(stage: Stage) -> None:
     session_id = await talked(stage)
-    assert await reply(stage, "/compress undo") == "No summary stands for anything here."
+    assert await reply(stage, "/compress undo") == "No summary covers a message here."
     await hear(stage, "/compress")
     begun = await stage.begin()
     await cover(stage, begun, replace(SUMMARY, last_seq=2))
@@ -177,18 +176,18 @@ async def test_the_last_summary_is_taken_back_first(stage: Stage) -> None:
     assert await stage.look(lambda tx: list_covers(tx, session_id)) == []
 
 
-async def test_a_fork_does_not_take_back_what_was_summarised_where_it_came_from(stage: Stage) -> None:
+async def test_a_fork_does_not_drop_the_summaries_of_its_parent(stage: Stage) -> None:
     session_id = await talked(stage)
     await hear(stage, "/compress")
     begun = await stage.begin()
     await cover(stage, begun)
     await stage.finish(begun, None)
     await hear(stage, "/fork")
-    assert await reply(stage, "/compress undo") == "No summary stands for anything here."
+    assert await reply(stage, "/compress undo") == "No summary covers a message here."
     assert len(await stage.look(lambda tx: list_covers(tx, session_id))) == 1
 
 
-async def test_a_note_of_what_several_people_said_is_by_none_of_them(stage: Stage) -> None:
+async def test_a_note_about_messages_of_several_people_has_no_author(stage: Stage) -> None:
     ben = await stage.meet("ben")
     await stage.exchange("question 0", source=group("ben"))
     session_id = await stage.exchange("question 1", source=group("ana"))
@@ -204,7 +203,7 @@ async def test_a_note_of_what_several_people_said_is_by_none_of_them(stage: Stag
     assert {(each.text, each.author_id) for each in found} == {("Likes tea.", ben.id), ("Is in Rome.", None)}
 
 
-async def test_what_a_summary_used_counts_beside_the_messages_and_goes_out_with_it(stage: Stage) -> None:
+async def test_the_usage_of_a_summary_is_counted_and_exported(stage: Stage) -> None:
     session_id = await talked(stage)
     person_id = await ana(stage)
     assert "Summaries in it" not in await reply(stage, "/usage")
@@ -233,7 +232,7 @@ async def test_what_a_summary_used_counts_beside_the_messages_and_goes_out_with_
     assert others.models == {}
 
 
-async def test_what_a_summary_used_comes_along_into_another_store(stage: Stage) -> None:
+async def test_the_usage_of_a_summary_is_imported_into_another_store(stage: Stage) -> None:
     session_id = await talked(stage)
     person_id = await ana(stage)
     await hear(stage, "/compress")
@@ -256,31 +255,31 @@ async def test_what_a_summary_used_comes_along_into_another_store(stage: Stage) 
     assert used.models["m"].output_tokens == 40
 
 
-async def test_the_gauge_of_the_last_question_is_kept_and_told(stage: Stage) -> None:
+async def test_the_context_usage_of_the_last_request_is_stored_and_shown(stage: Stage) -> None:
     session_id = await talked(stage)
     person_id = await ana(stage)
-    assert await stage.look(lambda tx: show_gauge(tx, session_id, person_id=person_id)) is None
+    assert await stage.look(lambda tx: show_context_usage(tx, session_id, person_id=person_id)) is None
 
-    async def ask(gauge: Gauge) -> BegunTurn:
+    async def ask(usage: ContextUsage) -> BegunTurn:
         await hear(stage, "more")
         begun = await stage.begin()
-        await stage.do(lambda tx: record_gauge(tx, begun.held, gauge=gauge))
+        await stage.do(lambda tx: record_context_usage(tx, begun.held, usage=usage))
         await stage.finish(begun)
         return begun
 
-    await ask(replace(GAUGE, history=1))
-    begun = await ask(GAUGE)
+    await ask(replace(USAGE, history=1))
+    begun = await ask(USAGE)
     await stage.exchange("not asked of any model")
-    assert await stage.look(lambda tx: show_gauge(tx, session_id, person_id=person_id)) == GAUGE
+    assert await stage.look(lambda tx: show_context_usage(tx, session_id, person_id=person_id)) == USAGE
     assert "400 of 1,000 tokens (40 %)" in await reply(stage, "/usage")
     with pytest.raises(NotFound):
-        await stage.look(lambda tx: show_gauge(tx, session_id, person_id=person_id + 1))
+        await stage.look(lambda tx: show_context_usage(tx, session_id, person_id=person_id + 1))
     with pytest.raises(LeaseLost):
-        await stage.do(lambda tx: record_gauge(tx, begun.held, gauge=GAUGE))
-    assert await stage.look(lambda tx: turns.find_gauge(tx, "nowhere")) is None
+        await stage.do(lambda tx: record_context_usage(tx, begun.held, usage=USAGE))
+    assert await stage.look(lambda tx: turns.find_context_usage(tx, "nowhere")) is None
 
 
-async def test_a_notice_of_a_turn_that_nobody_asked_for_is_said_to_nobody(stage: Stage) -> None:
+async def test_a_notice_of_a_turn_without_an_origin_is_not_sent(stage: Stage) -> None:
     await stage.accept("hello", source=dm())
     begun = await stage.begin()
     await stage.tamper("UPDATE turns SET origin = NULL")

@@ -1,4 +1,4 @@
-"""What is remembered: kept once, edited and forgotten without loss, taken back, and never told to others."""
+"""Notes: kept once, edited and forgotten without loss, undone, and never shown to other audiences."""
 
 import asyncio
 from functools import partial
@@ -15,8 +15,7 @@ from keryx.core.context.transactions.manage_memory import (
     remember,
     undo_memory,
 )
-from keryx.core.context.views.memories import find_memories
-from keryx.core.context.views.prompt_facts import show_context
+from keryx.core.context.views.prompt_facts import find_memories, show_context
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import Source
 from keryx.errors import InvalidValue, NotFound
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Chat:
-    """A session of Ana's, and what is remembered in it."""
+    """A session of Ana, and its notes."""
 
     def __init__(self, stage: Stage, session_id: SessionId, person_id: int, source: Source) -> None:
         self.stage = stage
@@ -89,7 +88,7 @@ async def test_the_same_note_is_kept_once(chat: Chat) -> None:
     assert again.memory_id != first.memory_id
 
 
-async def test_of_several_who_keep_the_same_at_once_one_does(chat: Chat) -> None:
+async def test_of_several_people_who_keep_the_same_note_at_once_one_does(chat: Chat) -> None:
     work = partial(remember, session_id=chat.session_id, text="Likes figs", person_id=chat.person_id)
     kept = await asyncio.gather(*(chat.stage.database.write(work) for _ in range(6)))
     assert [each.is_new for each in kept].count(True) == 1
@@ -102,7 +101,7 @@ async def test_a_note_without_words_or_too_long_is_refused(chat: Chat) -> None:
             await chat.keep(text)
 
 
-async def test_an_edit_is_a_new_note_and_who_said_what_when_is_kept(chat: Chat) -> None:
+async def test_an_edit_is_a_new_note_and_keeps_authors_and_times(chat: Chat) -> None:
     old = await chat.keep("Lives in Rome")
     chat.stage.clock.advance(HOUR)
     new = await chat.edit(old.memory_id, "Lives in Oslo")
@@ -118,7 +117,7 @@ async def test_an_edit_is_a_new_note_and_who_said_what_when_is_kept(chat: Chat) 
     assert (await chat.edit(new.memory_id, "lives in oslo")).is_new
 
 
-async def test_an_edit_makes_no_twin_and_brings_nothing_back(chat: Chat) -> None:
+async def test_an_edit_makes_no_duplicate_and_restores_nothing(chat: Chat) -> None:
     figs, tea = await chat.keep("Likes figs"), await chat.keep("Likes tea")
     with pytest.raises(InvalidValue, match=f"Note {figs.memory_id} says that already"):
         await chat.edit(tea.memory_id, "likes figs")
@@ -128,7 +127,7 @@ async def test_an_edit_makes_no_twin_and_brings_nothing_back(chat: Chat) -> None
     assert await chat.kept() == ["Likes figs"]
 
 
-async def test_a_note_can_be_forgotten_and_brought_back(chat: Chat) -> None:
+async def test_a_note_can_be_forgotten_and_restored(chat: Chat) -> None:
     kept = await chat.keep("Likes figs")
     assert await chat.forget(kept.memory_id)
     assert not await chat.forget(kept.memory_id)
@@ -142,7 +141,7 @@ async def test_a_note_can_be_forgotten_and_brought_back(chat: Chat) -> None:
     assert await chat.kept() == ["Likes figs"]
 
 
-async def test_every_change_is_taken_back_the_last_one_first(chat: Chat) -> None:
+async def test_every_change_is_undone_the_last_one_first(chat: Chat) -> None:
     states: list[list[str]] = [await chat.kept()]
 
     async def note() -> None:
@@ -171,7 +170,7 @@ async def test_every_change_is_taken_back_the_last_one_first(chat: Chat) -> None
     assert await chat.undo() is None
 
 
-async def test_nobody_sees_changes_or_takes_back_what_others_keep(chat: Chat) -> None:
+async def test_nobody_sees_changes_or_undoes_the_notes_of_others(chat: Chat) -> None:
     stage = chat.stage
     ben = await stage.meet("ben")
     other = Chat(stage, await stage.exchange("hi", source=dm("ben")), ben.id, dm("ben"))
@@ -190,7 +189,7 @@ async def test_nobody_sees_changes_or_takes_back_what_others_keep(chat: Chat) ->
     assert await chat.kept() == ["Likes figs"]
 
 
-async def test_what_a_group_keeps_is_changed_in_the_group_alone(chat: Chat) -> None:
+async def test_notes_of_a_group_are_changed_only_in_the_group(chat: Chat) -> None:
     stage = chat.stage
     family = Chat(stage, await stage.exchange("hi", source=group()), chat.person_id, group())
     kept, own = await family.keep("Meets on Sunday"), await chat.keep("Likes figs")
@@ -214,7 +213,7 @@ async def test_what_a_group_keeps_is_changed_in_the_group_alone(chat: Chat) -> N
         assert tuple(note.text for note in found) == notes
 
 
-async def test_the_command_shows_edits_forgets_and_takes_back(chat: Chat) -> None:
+async def test_the_command_shows_edits_forgets_and_undoes(chat: Chat) -> None:
     number = (await chat.keep("Lives in Rome")).memory_id
     chat.stage.clock.advance(HOUR)
     assert await chat.says("/memory") == f"{number}. Lives in Rome"
@@ -246,7 +245,7 @@ async def test_the_command_shows_edits_forgets_and_takes_back(chat: Chat) -> Non
     assert await chat.says("/memory UNDO") == f"Note {number} is forgotten again: Lives in Rome"
 
 
-async def test_a_change_that_is_written_otherwise_changes_nothing_and_is_explained(chat: Chat) -> None:
+async def test_an_invalid_change_changes_nothing_and_is_explained(chat: Chat) -> None:
     await chat.keep("Likes figs")
     wrong = ("edit", "edit 1", "edit one two", "forget", "forget me not", "forget 1 2", "undo 1", "restore")
     for each in wrong:
@@ -254,12 +253,12 @@ async def test_a_change_that_is_written_otherwise_changes_nothing_and_is_explain
     assert await chat.kept() == ["Likes figs"]
 
 
-async def test_words_that_only_begin_like_a_change_are_looked_for(chat: Chat) -> None:
+async def test_words_that_only_begin_like_a_change_are_searched(chat: Chat) -> None:
     kept = await chat.keep("Editing films")
     assert await chat.says("/memory editing") == f"{kept.memory_id}. Editing films"
 
 
-async def test_an_old_note_is_recalled_by_what_was_said_last(chat: Chat) -> None:
+async def test_an_old_note_is_recalled_by_the_last_message(chat: Chat) -> None:
     await chat.keep("Is allergic to nuts")
     for number in range(30):
         await chat.keep(f"Saw film {number}")

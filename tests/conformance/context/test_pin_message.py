@@ -1,4 +1,4 @@
-"""Pinned messages: per session, told in the feed, shown and changed by ``/pin``, and left as they are by summaries."""
+"""Pinned messages: per session, facts of the feed, shown and changed by ``/pin``, and never summarised."""
 
 import pytest
 
@@ -6,9 +6,8 @@ from keryx.commands.table import COMMANDS
 from keryx.config import Settings
 from keryx.core.context.rules.cover import Summary
 from keryx.core.context.transactions.cover_messages import cover
-from keryx.core.context.transactions.pin_command import COVERED, NO_ANSWER, NOTHING_PINNED, USAGE
-from keryx.core.context.transactions.pin_message import pin_message
-from keryx.core.context.views.pins import pinned_seqs
+from keryx.core.context.transactions.pin_command import COVERED, NO_ANSWER, NOTHING_PINNED, USAGE, pin_message
+from keryx.core.context.views.prompt_facts import pinned_seqs
 from keryx.core.conversations.rules.command import ParsedCommand
 from keryx.core.conversations.rules.message import NewMessage, ToolCallPart
 from keryx.core.conversations.rules.session import SessionId
@@ -46,7 +45,7 @@ async def pins(talk: Talk, session_id: SessionId) -> set[int]:
 
 
 async def say(talk: Talk, session_id: SessionId, command: str) -> str:
-    """Return what a command of the owner is answered with."""
+    """Return the reply to a command of the owner."""
     parsed = COMMANDS.parse(command)
     assert isinstance(parsed, ParsedCommand)
 
@@ -68,7 +67,7 @@ async def say(talk: Talk, session_id: SessionId, command: str) -> str:
     return reply
 
 
-async def test_a_pin_is_kept_once_told_and_taken_away(talk: Talk) -> None:
+async def test_a_message_is_pinned_once_and_unpinned_with_facts_in_the_feed(talk: Talk) -> None:
     session_id = await talk.session("Hello", "Hi", "And?", "So.")
     before = await talk.facts(session_id)
     assert [await pin(talk, session_id, seq) for seq in (2, 2, 3)] == [True, False, True]
@@ -78,7 +77,7 @@ async def test_a_pin_is_kept_once_told_and_taken_away(talk: Talk) -> None:
     assert await talk.facts(session_id) == [*before, *["session.changed"] * 3]
 
 
-async def test_only_what_is_shown_to_somebody_is_pinned_by_them(talk: Talk) -> None:
+async def test_a_person_pins_only_messages_that_they_can_see(talk: Talk) -> None:
     session_id = await talk.session("Hello", "Hi")
     ben = await talk.stranger()
     for seq in (0, 3, 10**17):
@@ -102,7 +101,7 @@ async def test_a_fork_begins_without_pins_and_may_pin_what_it_inherited(talk: Ta
     assert await say(talk, fork_id, "/pin list") == "1. user: Hello"
 
 
-async def test_what_is_undone_has_its_pin_again_when_it_comes_back(talk: Talk) -> None:
+async def test_an_undone_message_keeps_its_pin_for_a_redo(talk: Talk) -> None:
     session_id = await talk.session("Hello", "Hi", "And?", "So.")
     await pin(talk, session_id, 4)
     await talk.database.write(
@@ -132,14 +131,14 @@ async def test_the_command_pins_the_last_answer_or_a_number_and_lists_and_remove
     assert await pins(talk, session_id) == {2}
 
 
-async def test_who_pins_what_a_summary_stands_for_is_told(talk: Talk) -> None:
+async def test_pinning_a_covered_message_says_so(talk: Talk) -> None:
     session_id = await talk.session("Hello", "Hi", "And?", "So.")
     summary = Summary(first_seq=1, last_seq=2, text="in short", tokens_before=90, tokens_after=9)
     await talk.database.write(lambda tx: cover(tx, session_id, summary, person_id=talk.owner.id))
     assert (await say(talk, session_id, "/pin 1")).endswith(COVERED)
     assert not (await say(talk, session_id, "/pin")).endswith(COVERED)
     assert await say(talk, session_id, "/pin list") == (
-        "1. user: Hello (a summary stands for it)\n4. assistant: So."
+        "1. user: Hello (a summary covers it)\n4. assistant: So."
     )
 
 

@@ -1,4 +1,4 @@
-"""Addresses: dead ones are remembered, probed ever later, and alive again when something gets through."""
+"""Addresses: dead ones are remembered, probed at growing intervals, and alive again after a delivery or a message."""
 
 from keryx.clock import HOUR
 from keryx.core.deliveries.rules.route import Address
@@ -16,13 +16,11 @@ async def look(database: Database) -> KnownAddress:
     return known
 
 
-async def test_an_address_is_unknown_until_somebody_speaks_there(
-    database: Database, clock: FakeClock
-) -> None:
+async def test_an_address_is_unknown_until_its_first_message(database: Database, clock: FakeClock) -> None:
     assert await database.read(lambda tx: addresses.find_address(tx, CHAT)) is None
-    await database.write(lambda tx: addresses.note_inbound(tx, CHAT))
+    await database.write(lambda tx: addresses.record_inbound(tx, CHAT))
     clock.advance(1)
-    await database.write(lambda tx: addresses.note_inbound(tx, CHAT))
+    await database.write(lambda tx: addresses.record_inbound(tx, CHAT))
     known = await look(database)
     assert (known.address, known.last_inbound_at, known.dead_since_at) == (str(CHAT), clock.now(), None)
 
@@ -30,7 +28,7 @@ async def test_an_address_is_unknown_until_somebody_speaks_there(
 async def test_a_dead_address_is_probed_later_each_time(database: Database, clock: FakeClock) -> None:
     since = clock.now()
     for wait in (HOUR, 2 * HOUR, 4 * HOUR):
-        await database.write(lambda tx: addresses.note_dead(tx, CHAT, reason="blocked\0"))
+        await database.write(lambda tx: addresses.mark_dead(tx, CHAT, reason="blocked\0"))
         known = await look(database)
         assert (known.dead_since_at, known.reason, known.probe_at) == (
             since,
@@ -40,11 +38,11 @@ async def test_a_dead_address_is_probed_later_each_time(database: Database, cloc
         clock.advance(wait)
 
 
-async def test_an_address_lives_again_when_something_arrives_or_somebody_speaks(database: Database) -> None:
-    await database.write(lambda tx: addresses.note_dead(tx, CHAT, reason="gone"))
-    assert await database.write(lambda tx: addresses.note_alive(tx, CHAT))
-    assert not await database.write(lambda tx: addresses.note_alive(tx, CHAT))
-    await database.write(lambda tx: addresses.note_dead(tx, CHAT, reason="gone"))
-    await database.write(lambda tx: addresses.note_inbound(tx, CHAT))
+async def test_an_address_is_alive_again_after_a_delivery_or_a_message(database: Database) -> None:
+    await database.write(lambda tx: addresses.mark_dead(tx, CHAT, reason="gone"))
+    await database.write(lambda tx: addresses.mark_alive(tx, CHAT))
+    assert (await look(database)).dead_since_at is None
+    await database.write(lambda tx: addresses.mark_dead(tx, CHAT, reason="gone"))
+    await database.write(lambda tx: addresses.record_inbound(tx, CHAT))
     known = await look(database)
     assert (known.dead_since_at, known.reason, known.probes, known.probe_at) == (None, None, 0, None)

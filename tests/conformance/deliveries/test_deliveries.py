@@ -1,4 +1,4 @@
-"""Deliveries: one sender for an account, in order at every address, and honest about what is not known."""
+"""Deliveries: one sender for each account, in order at each address, and unknown outcomes are marked."""
 
 import asyncio
 
@@ -57,12 +57,12 @@ async def delivery_now(stage: Stage, delivery: outbox.Delivery) -> outbox.Delive
     return await stage.look(lambda tx: outbox.get_delivery(tx, delivery.id))
 
 
-async def test_what_was_taken_by_a_commit_without_an_answer_is_given_again(stage: Stage) -> None:
+async def test_deliveries_of_a_claim_whose_result_was_lost_are_returned_again(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)
-    [unheard_of] = await claim(stage, connector)
+    [lost] = await claim(stage, connector)
     [again] = await stage.do(lambda tx: claim_deliveries(tx, connector, known=frozenset()))
-    assert again == unheard_of
+    assert again == lost
     assert await stage.do(lambda tx: claim_deliveries(tx, connector, known={again.id})) == []
     assert await record(stage, connector, again, Sent(message_id="900"))
     assert await stage.do(lambda tx: claim_deliveries(tx, connector, known=frozenset())) == []
@@ -82,12 +82,12 @@ async def test_a_reply_is_sent_once_and_keeps_the_platforms_id(stage: Stage) -> 
     assert await claim(stage, connector) == []
 
 
-async def test_a_delivery_that_is_not_there_is_not_found(stage: Stage) -> None:
+async def test_an_unknown_delivery_is_not_found(stage: Stage) -> None:
     with pytest.raises(NotFound):
         await stage.look(lambda tx: outbox.get_delivery(tx, 999))
 
 
-async def test_at_an_address_one_is_sent_after_the_other(stage: Stage) -> None:
+async def test_deliveries_to_one_address_are_sent_in_order(stage: Stage) -> None:
     for text in ("one", "two"):
         await stage.exchange(text, f"re {text}")
     await stage.exchange("three", "re three", source=group())
@@ -123,7 +123,7 @@ async def test_only_the_holder_of_an_account_sends_for_it(stage: Stage) -> None:
     assert await try_connect(stage, "one") is None
 
 
-async def test_an_account_that_was_released_is_free_at_once(stage: Stage) -> None:
+async def test_a_released_account_is_free_at_once(stage: Stage) -> None:
     first = await connect(stage, "one")
     await stage.do(lambda tx: release_connector(tx, first))
     second = await connect(stage, "two")
@@ -142,7 +142,7 @@ async def test_racing_senders_send_each_delivery_once(stage: Stage) -> None:
     assert len(ids) == len(set(ids)) == 6
 
 
-async def test_without_a_receipt_it_is_sent_again_and_marked(stage: Stage) -> None:
+async def test_a_delivery_without_a_receipt_is_sent_again_and_marked(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)
     [delivery] = await claim(stage, connector)
@@ -158,7 +158,7 @@ async def test_without_a_receipt_it_is_sent_again_and_marked(stage: Stage) -> No
     assert (await delivery_now(stage, again)).maybe_repeated_at == marked_at
 
 
-async def test_where_the_platform_deduplicates_nothing_needs_a_mark(stage: Stage) -> None:
+async def test_a_repetition_needs_no_mark_if_the_platform_deduplicates(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)
     [delivery] = await claim(stage, connector)
@@ -166,7 +166,7 @@ async def test_where_the_platform_deduplicates_nothing_needs_a_mark(stage: Stage
     assert (await delivery_now(stage, delivery)).maybe_repeated_at is None
 
 
-async def test_what_stays_unknown_ends_so_and_is_not_sent_forever(stage: Stage) -> None:
+async def test_a_delivery_that_stays_unknown_ends_as_unknown(stage: Stage) -> None:
     await stage.exchange("hello")
     for _ in range(ATTEMPTS_MAX):
         connector = await connect(stage)
@@ -177,7 +177,7 @@ async def test_what_stays_unknown_ends_so_and_is_not_sent_forever(stage: Stage) 
     assert await claim(stage, await connect(stage)) == []
 
 
-async def test_a_gateway_that_lost_the_account_is_not_believed(stage: Stage) -> None:
+async def test_the_result_of_a_gateway_that_lost_the_account_is_dropped(stage: Stage) -> None:
     await stage.exchange("hello")
     late = await connect(stage, "late")
     [delivery] = await claim(stage, late)
@@ -195,7 +195,7 @@ async def test_a_gateway_that_lost_the_account_is_not_believed(stage: Stage) -> 
     assert sent.maybe_repeated_at is not None
 
 
-async def test_an_attempt_is_settled_once_whoever_is_faster(stage: Stage) -> None:
+async def test_an_attempt_is_settled_once_by_the_first_result(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)
     [delivery] = await claim(stage, connector)
@@ -208,7 +208,7 @@ async def test_an_attempt_is_settled_once_whoever_is_faster(stage: Stage) -> Non
     assert len(settled) == 1
 
 
-async def test_what_the_platform_will_never_take_is_over(stage: Stage) -> None:
+async def test_a_permanent_rejection_ends_a_delivery(stage: Stage) -> None:
     await stage.exchange("hello")
     connector = await connect(stage)
     [delivery] = await claim(stage, connector)
@@ -244,7 +244,7 @@ async def test_a_dead_address_is_remembered_and_probed_later_each_time(stage: St
     assert (known.dead_since_at, known.probes) == (None, 0)
 
 
-async def test_what_belongs_to_no_session_is_sent_like_the_rest(stage: Stage) -> None:
+async def test_a_delivery_without_a_session_is_sent(stage: Stage) -> None:
     stage.set(pairing_platforms=frozenset({"telegram"}))
     await stage.hear("let me in", source=dm("stranger"))
     connector = await connect(stage)
@@ -261,10 +261,10 @@ async def test_a_reply_of_one_turn_is_queued_once_for_an_address(stage: Stage) -
     again = await stage.do(
         lambda tx: outbox.add_delivery(
             tx,
-            address=delivery.to,
+            delivery.parts,
+            to=delivery.to,
+            key="another",
             kind="reply",
-            parts=delivery.parts,
-            idempotency_key="another",
             session_id=delivery.session_id,
             turn_id=begun.turn_id,
         )

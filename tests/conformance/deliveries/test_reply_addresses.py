@@ -38,7 +38,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
 
 
 async def told(stage: Stage, platform: str) -> list[tuple[str, str]]:
-    """The kind and the text of the last thing queued for a platform."""
+    """Return the kind and the text of the last delivery to a platform."""
     [last] = (await stage.deliveries(platform))[-1:]
     [(_, text)] = (await stage.said(platform))[-1:]
     return [(last.kind, text)]
@@ -62,7 +62,7 @@ async def test_a_question_is_asked_on_every_surface_and_the_first_answer_counts(
     assert (await stage.begin()).turn_id == begun.turn_id
 
 
-async def test_that_nobody_answered_is_said_on_every_surface(stage: Stage) -> None:
+async def test_the_expiry_of_a_question_is_shown_on_every_surface(stage: Stage) -> None:
     await asking(stage)
     stage.clock.advance(APPROVAL_LIFETIME + 1)
     await stage.do(lambda tx: expire_approvals(tx, ids=stage.ids))
@@ -71,7 +71,7 @@ async def test_that_nobody_answered_is_said_on_every_surface(stage: Stage) -> No
         assert (kind, text.startswith("Question 1 was not answered in time")) == ("notice", True)
 
 
-async def test_a_failure_is_told_on_every_surface(stage: Stage) -> None:
+async def test_a_failure_is_shown_on_every_surface(stage: Stage) -> None:
     await fail(stage, await stage.begin(), Failure(reason="the model is gone"))
     text = "I could not answer: the model is gone\n/retry tries again."
     assert await told(stage, "telegram") == [("reply", text)]

@@ -46,20 +46,14 @@ async def leave(stage: Stage, connector: Connector) -> int:
 
 
 def _say_to_nobody(tx: Tx) -> None:
-    outbox.add_delivery(
-        tx,
-        address=Address.of(PRINT),
-        kind="notice",
-        parts=(TextPart(text="nobody hears it"),),
-        idempotency_key="k",
-    )
+    outbox.add_delivery(tx, (TextPart(text="nobody reads it"),), to=Address.of(PRINT), key="k")
 
 
 async def key_count(stage: Stage) -> int:
     return len(await stage.rows("SELECT key FROM session_keys"))
 
 
-async def test_its_conversation_is_closed_and_can_be_gone_on_with(stage: Stage) -> None:
+async def test_the_conversation_is_closed_and_can_be_continued(stage: Stage) -> None:
     connector = await arrive(stage)
     assert (await stage.recover()).addresses == 0
     session_id = await stage.exchange("about Rome", source=PRINT)
@@ -81,7 +75,7 @@ async def test_its_conversation_is_closed_and_can_be_gone_on_with(stage: Stage) 
     ]
 
 
-async def test_what_is_unsent_there_ends_with_the_reason(stage: Stage) -> None:
+async def test_unsent_deliveries_end_with_the_reason(stage: Stage) -> None:
     connector = await arrive(stage)
     await stage.accept("/title", source=PRINT)
     await stage.do(lambda tx: claim_deliveries(tx, connector))
@@ -91,14 +85,14 @@ async def test_what_is_unsent_there_ends_with_the_reason(stage: Stage) -> None:
     assert [(each.state, each.error) for each in told] == [("unknown", GONE), ("dead", GONE)]
 
 
-async def test_what_belongs_to_no_conversation_ends_too(stage: Stage) -> None:
+async def test_unsent_deliveries_without_a_session_end_too(stage: Stage) -> None:
     connector = await arrive(stage)
     await stage.do(_say_to_nobody)
     assert await leave(stage, connector) == 1
     assert [each.state for each in await stage.deliveries("local")] == ["dead"]
 
 
-async def test_what_waits_for_a_person_s_word_is_answered_at_the_terminal(stage: Stage) -> None:
+async def test_an_open_question_is_answered_at_the_terminal(stage: Stage) -> None:
     connector = await arrive(stage)
     accepted = await stage.accept("remember tea", source=PRINT)
     begun = await stage.begin()
@@ -112,7 +106,7 @@ async def test_what_waits_for_a_person_s_word_is_answered_at_the_terminal(stage:
     assert [(each.address, each.kind) for each in answers] == [("local:cli", "reply")]
 
 
-async def test_what_nobody_has_begun_to_answer_is_answered_at_the_terminal(stage: Stage) -> None:
+async def test_a_waiting_message_is_answered_at_the_terminal(stage: Stage) -> None:
     connector = await arrive(stage)
     await stage.accept("hello", source=PRINT)
     await stage.accept("/new", source=PRINT)
@@ -121,7 +115,7 @@ async def test_what_nobody_has_begun_to_answer_is_answered_at_the_terminal(stage
     assert ("local:cli", "Good day.") in await stage.said("local")
 
 
-async def test_a_conversation_that_is_held_elsewhere_stays_there(stage: Stage) -> None:
+async def test_a_conversation_with_another_surface_stays_open(stage: Stage) -> None:
     session_id = await stage.exchange("about Rome", source=LOCAL_CLI)
     connector = await arrive(stage)
     await stage.accept("/resume about Rome", source=PRINT)
@@ -131,16 +125,14 @@ async def test_a_conversation_that_is_held_elsewhere_stays_there(stage: Stage) -
     assert await key_count(stage) == 1
 
 
-async def test_nothing_is_left_to_do_where_nothing_was_said(stage: Stage) -> None:
+async def test_a_place_without_messages_needs_no_cleanup(stage: Stage) -> None:
     assert await leave(stage, await arrive(stage)) == 1
     await arrive(stage)
     await stage.lose_holder()
     assert (await stage.recover()).addresses == 1
 
 
-async def test_it_follows_a_conversation_that_starts_over_meanwhile(
-    postgres_url: str, clock: FakeClock
-) -> None:
+async def test_a_reset_during_the_cleanup_is_noticed(postgres_url: str, clock: FakeClock) -> None:
     meanwhile = Meanwhile("sessions.lock")
     slow = Stage(database=open_database(postgres_url, clock=clock, hook=meanwhile), clock=clock)
     fast = Stage(database=open_database(postgres_url, clock=clock), clock=clock, ids=Ids(seed=8))
@@ -155,7 +147,7 @@ async def test_it_follows_a_conversation_that_starts_over_meanwhile(
         await stage.database.close()
 
 
-async def test_what_it_arranges_is_the_terminal_s(stage: Stage) -> None:
+async def test_schedules_made_there_belong_to_the_terminal(stage: Stage) -> None:
     await arrive(stage)
     await stage.accept("/schedule add every 2h | look at the mail", source=PRINT)
     await stage.accept("/sethome", source=PRINT)
@@ -165,7 +157,7 @@ async def test_what_it_arranges_is_the_terminal_s(stage: Stage) -> None:
     assert (await stage.look(home_channels.list_homes))["local"].address == Address.of(LOCAL_CLI)
 
 
-async def test_it_has_a_conversation_of_its_own_whatever_the_scope(stage: Stage) -> None:
+async def test_a_passing_place_has_its_own_conversation_in_every_scope(stage: Stage) -> None:
     stage.set(scope=ScopeSettings(dm="person"))
     shared = await stage.exchange("about Rome", source=WEB)
     await arrive(stage)
@@ -179,7 +171,7 @@ async def test_it_has_a_conversation_of_its_own_whatever_the_scope(stage: Stage)
     assert seen.session_id == own.session_id
 
 
-async def test_it_is_not_greeted_and_who_comes_later_is(stage: Stage) -> None:
+async def test_a_passing_place_gets_no_welcome_and_the_next_person_does(stage: Stage) -> None:
     stage.set(welcome="Welcome!")
     await arrive(stage)
     await stage.accept("hello", source=PRINT)

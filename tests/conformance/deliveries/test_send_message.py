@@ -1,4 +1,4 @@
-"""Sending along a route: to oneself freely, to others only by the owner's word, and never twice."""
+"""Sending along a route: to the person's own chats, to others only with the owner's approval, and never twice."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -80,7 +80,7 @@ async def queued(stage: Stage) -> list[str]:
     return [address for (address,) in rows]
 
 
-async def test_it_goes_to_the_person_s_own_chats_by_id_name_and_word(stage: Stage) -> None:
+async def test_a_message_reaches_the_persons_own_chats_by_id_name_and_origin(stage: Stage) -> None:
     begun = await begun_at(stage, dm())
     posted = await send(stage, begun, "origin, signal:Ana, matrix:!ana:home")
     assert await queued(stage) == ["telegram:ana", "signal:ana", "matrix:!ana%3Ahome"]
@@ -97,7 +97,7 @@ async def test_a_platform_reads_the_chat_and_thread_of_a_route_itself(stage: Sta
     assert await queued(stage) == ["matrix:!ana%3Ahome:42"]
 
 
-async def test_the_same_call_sends_once_however_often_it_runs(stage: Stage) -> None:
+async def test_a_repeated_call_sends_once(stage: Stage) -> None:
     begun = await begun_at(stage, dm())
     assert await send(stage, begun, "signal:ana") == await send(stage, begun, "signal:ana")
     assert await queued(stage) == ["signal:ana"]
@@ -105,14 +105,14 @@ async def test_the_same_call_sends_once_however_often_it_runs(stage: Stage) -> N
     assert await queued(stage) == ["signal:ana", "signal:ana"]
 
 
-async def test_what_is_said_in_a_group_may_be_sent_back_there_or_to_who_asks(stage: Stage) -> None:
+async def test_a_message_from_a_group_may_go_to_the_group_or_to_the_asker(stage: Stage) -> None:
     begun = await begun_at(stage, group("ben"))
     await send(stage, begun, "origin,telegram:ben")
     assert await queued(stage) == ["telegram:family", "telegram:ben"]
 
 
 @pytest.mark.parametrize("to_others", [False, True])
-async def test_a_member_reaches_nobody_else(stage: Stage, *, to_others: bool) -> None:
+async def test_a_member_reaches_no_chat_of_others(stage: Stage, *, to_others: bool) -> None:
     begun = await begun_at(stage, dm("ben"))
     for route in ("telegram:family", "telegram:ana", "signal:ana", "signal"):
         with pytest.raises((InvalidValue, NotAllowed)):
@@ -122,7 +122,7 @@ async def test_a_member_reaches_nobody_else(stage: Stage, *, to_others: bool) ->
     assert await queued(stage) == []
 
 
-async def test_a_home_channel_that_others_read_is_reached_only_by_the_owner_s_word(stage: Stage) -> None:
+async def test_a_home_channel_that_others_read_needs_the_owners_approval(stage: Stage) -> None:
     await stage.do(lambda tx: set_home(tx, group(), by=people.ensure_owner(tx).id))
     begun = await begun_at(stage, dm())
     with pytest.raises(NotAllowed, match="telegram:family is read by others than this conversation"):
@@ -131,7 +131,7 @@ async def test_a_home_channel_that_others_read_is_reached_only_by_the_owner_s_wo
     assert await queued(stage) == ["telegram:family", "telegram:ben"]
 
 
-async def test_a_route_that_leads_nowhere_is_refused_with_the_nearest_names(stage: Stage) -> None:
+async def test_an_unknown_route_is_refused_with_the_nearest_names(stage: Stage) -> None:
     begun = await begun_at(stage, dm())
     for route, told in (
         ("telegramm:ana", "did you mean telegram"),
@@ -144,14 +144,14 @@ async def test_a_route_that_leads_nowhere_is_refused_with_the_nearest_names(stag
     assert await queued(stage) == []
 
 
-async def test_nothing_is_sent_for_a_turn_that_is_over(stage: Stage) -> None:
+async def test_nothing_is_sent_after_the_turn_has_ended(stage: Stage) -> None:
     begun = await begun_at(stage, dm())
     await stage.finish(begun)
     with pytest.raises(NotAllowed, match="The turn is over"):
         await send(stage, begun, "origin")
 
 
-async def test_each_chat_is_reached_through_the_account_it_was_spoken_to(stage: Stage) -> None:
+async def test_each_chat_is_reached_through_the_account_used_there(stage: Stage) -> None:
     second = replace(dm("!ana:home", platform="matrix"), account="second", chat_id="#rome")
     await stage.exchange("hello there", source=second)
     begun = await begun_at(stage, dm())
@@ -159,7 +159,7 @@ async def test_each_chat_is_reached_through_the_account_it_was_spoken_to(stage: 
     assert await queued(stage) == ["matrix:!ana%3Ahome", "matrix@second:#rome"]
 
 
-async def test_the_terminal_is_reached_and_not_what_was_there_for_one_answer(stage: Stage) -> None:
+async def test_the_terminal_is_reached_and_a_passing_place_is_not(stage: Stage) -> None:
     place = one_shot_source("1")
     await stage.exchange("hello terminal", source=LOCAL_CLI)
     await stage.do(lambda tx: take_connector(tx, platform="local", account="print-1", holder="print"))

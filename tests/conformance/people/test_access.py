@@ -156,7 +156,7 @@ async def test_an_id_in_use_stays_canonical(database: Database) -> None:
 
 async def test_a_chat_in_use_keeps_its_id(database: Database) -> None:
     known = Address(platform="signal", account="bot", chat_id="group.old")
-    await database.write(lambda tx: addresses.note_inbound(tx, known))
+    await database.write(lambda tx: addresses.record_inbound(tx, known))
     source = Source(
         platform="signal", account="bot", chat_id="group.new", chat_type="group", chat_id_alt="group.old"
     )

@@ -9,9 +9,8 @@ from keryx.core.conversations.transactions.append_message import append_message
 from keryx.core.search.rules.matching import TokenizedText, matches
 from keryx.core.search.rules.parse_query import parse_query
 from keryx.core.search.transactions.index_messages import clear_index
-from keryx.core.search.views.ranking import PHRASES_MAX, RANKED_MAX
 from keryx.core.search.views.search import SearchResult
-from keryx.core.search.views.search_pages import NEW_FACTS_MAX
+from keryx.core.search.views.search_pages import NEW_FACTS_MAX, PHRASES_MAX, RANKED_MAX
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 from tests.conformance.search.searching import find, hits, ids_of, index, problems, say, segment_count, texts

@@ -39,7 +39,7 @@ def is_there(tx: ReadTx, person_id: int) -> bool:
 
 
 class Gate:
-    """Holds a function up inside the store until the test lets it through."""
+    """Blocks a function inside the store until the test releases it."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
@@ -56,7 +56,7 @@ class Gate:
         self._opened.set()
 
 
-async def test_a_failing_function_takes_back_only_its_own_work(database: Database) -> None:
+async def test_a_failing_function_rolls_back_only_its_own_work(database: Database) -> None:
     gate = Gate()
     added: list[int] = []
 
@@ -123,7 +123,7 @@ async def test_a_closed_store_refuses_everything(database: Database) -> None:
             await call()  # type: ignore[misc]
 
 
-async def test_closing_finishes_what_was_begun_and_wakes_who_waits(store_address: str) -> None:
+async def test_closing_finishes_begun_work_and_wakes_waiting_tasks(store_address: str) -> None:
     database = open_database(store_address)
     gate = Gate()
 
@@ -148,7 +148,7 @@ async def test_closing_finishes_what_was_begun_and_wakes_who_waits(store_address
     await again.close()
 
 
-async def test_a_read_sees_one_snapshot_while_writes_go_on(database: Database) -> None:
+async def test_a_read_sees_one_snapshot_while_writes_continue(database: Database) -> None:
     gate = Gate()
 
     def look_twice(tx: ReadTx) -> tuple[bool, bool]:
@@ -169,7 +169,7 @@ async def test_a_read_cannot_write(database: Database) -> None:
         await database.read(lambda tx: tx.rows("people.add", name="x", role="guest"))
 
 
-async def test_a_commit_wakes_everybody_who_waits(database: Database) -> None:
+async def test_a_commit_wakes_every_waiting_task(database: Database) -> None:
     since = database.change_no
     waiting = [
         asyncio.create_task(database.changed(since=since, timeout_seconds=PATIENCE_SECONDS)) for _ in range(3)
@@ -179,7 +179,7 @@ async def test_a_commit_wakes_everybody_who_waits(database: Database) -> None:
     assert database.change_no > since
 
 
-async def test_a_commit_of_this_process_is_not_told_again_and_again(database: Database, ids: Ids) -> None:
+async def test_a_commit_of_this_process_is_noticed_once(database: Database, ids: Ids) -> None:
     talk = await Talk.begin(database, ids)
     session_id = await talk.session()
 
@@ -200,13 +200,15 @@ async def test_a_commit_of_this_process_is_not_told_again_and_again(database: Da
     assert told <= 60 + looks + 5
 
 
-async def test_a_commit_between_looking_and_waiting_is_not_missed(database: Database) -> None:
+async def test_a_commit_between_a_query_and_waiting_is_not_missed(database: Database) -> None:
     since = database.change_no
     await database.write(lambda tx: add(tx, "news"))
     assert await database.changed(since=since, timeout_seconds=0)
 
 
-async def test_a_commit_elsewhere_is_noticed(database: Database, store_address: str, ids: Ids) -> None:
+async def test_a_commit_of_another_connection_is_noticed(
+    database: Database, store_address: str, ids: Ids
+) -> None:
     talk = await Talk.begin(database, ids)
     session_id = await talk.session()
     await _quiet(database)
@@ -226,14 +228,14 @@ async def test_without_commits_nothing_is_new(database: Database) -> None:
 
 
 async def _quiet(database: Database) -> None:
-    """Wait until the store says that nothing is new; a few false alarms are allowed."""
+    """Wait until the store reports no commit; a few false alarms are allowed."""
     for _ in range(5):
         if not await database.changed(since=database.change_no, timeout_seconds=0.25):
             return
     pytest.fail("The store keeps saying that something is new.")
 
 
-async def test_the_index_is_written_by_itself_and_can_be_thrown_away(database: Database, ids: Ids) -> None:
+async def test_the_index_is_written_separately_and_can_be_discarded(database: Database, ids: Ids) -> None:
     talk = await Talk.begin(database, ids)
     session_id = await talk.session("kept")
 
@@ -257,7 +259,7 @@ def _fail_after_clearing(tx: Tx) -> None:
     raise PlantedFault
 
 
-async def test_index_writes_wait_for_their_turn_around_a_new_beginning(database: Database) -> None:
+async def test_index_writes_and_discards_wait_for_each_other(database: Database) -> None:
     gate = Gate()
     holding = asyncio.create_task(database.write_index(gate.hold))
     await gate.reached()
@@ -360,7 +362,7 @@ async def test_a_statement_that_the_database_refuses_says_so(database: Database)
         await database.write(lambda tx: tx.row("people.add", name="x", role="emperor"))
 
 
-async def test_a_value_that_no_database_can_hold_is_told_at_once_and_nothing_is_written(
+async def test_a_value_that_no_database_can_hold_is_refused_and_nothing_is_written(
     database: Database,
 ) -> None:
     sizes = {"sqlite": "SELECT zeroblob(2147483647)", "postgres": "SELECT CAST('a size' AS BIGINT)"}
@@ -374,7 +376,7 @@ async def test_a_value_that_no_database_can_hold_is_told_at_once_and_nothing_is_
     assert await database.read(lambda tx: tx.row("people.find_audience", key="a")) is None
 
 
-async def test_a_text_that_an_index_cannot_hold_is_not_tried_again(postgres_url: str) -> None:
+async def test_a_text_that_an_index_cannot_hold_is_not_retried(postgres_url: str) -> None:
     database = open_database(postgres_url)
     # Random, because PostgreSQL would press what repeats itself until it fits.
     key = "".join(Random(7).choices(ascii_letters, k=9_000))
@@ -383,14 +385,14 @@ async def test_a_text_that_an_index_cannot_hold_is_not_tried_again(postgres_url:
     await database.close()
 
 
-async def test_errors_of_ours_come_through_as_they_are(database: Database) -> None:
+async def test_errors_of_keryx_are_raised_unchanged(database: Database) -> None:
     with pytest.raises(NotFound, match="no person 77"):
         await database.write(lambda tx: people.get_person(tx, 77))
     with pytest.raises(NotFound, match="no person 77"):
         await database.read(lambda tx: people.get_person(tx, 77))
 
 
-async def test_asking_an_empty_iterator_does_not_leave_the_caller_waiting(database: Database) -> None:
+async def test_a_stop_iteration_does_not_leave_the_caller_waiting(database: Database) -> None:
     def careless(tx: ReadTx) -> int:
         return next(iter(()))
 
@@ -412,7 +414,7 @@ async def test_several_event_loops_write_at_once(database: Database, ids: Ids) -
     assert len(set(await talk.texts(session_id))) == 40
 
 
-async def test_a_loop_that_is_gone_is_not_told(database: Database) -> None:
+async def test_a_closed_loop_is_not_called(database: Database) -> None:
     gate = Gate()
 
     def begin_and_leave() -> asyncio.Task[None]:

@@ -1,4 +1,4 @@
-"""Several processes, threads and transactions on one store: nothing twice, nothing missed, nobody starved."""
+"""Several processes, threads and transactions on one store: nothing happens twice, nothing is missed, none starves."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ async def test_two_processes_append_to_one_file_without_an_error_or_a_long_wait(
 
 
 async def fill_inbox(database: Database, ids: Ids, items: int) -> set[int]:
-    """Let one item wait in each of so many sessions."""
+    """Add one waiting item to each of some sessions."""
 
     def fill(tx: Tx) -> set[int]:
         owner = people.ensure_owner(tx)

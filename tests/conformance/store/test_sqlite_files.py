@@ -32,10 +32,10 @@ def build_index(tx: Tx) -> None:
     """Fill the index with more than one page."""
     tx.run("search_state.begin", format=1)
     for number in range(100):
-        tx.run("search_docs.add", segment_id=1, chunk=number, data=bytes(2_000))
+        tx.run("search_segments.add_chunk", segment_id=1, chunk=number, data=bytes(2_000))
 
 
-async def test_files_and_folder_are_their_owner_s_alone(path: Path) -> None:
+async def test_files_and_folder_are_private_to_their_owner(path: Path) -> None:
     database = SqliteDatabase.open(path)
     await database.write_index(build_index)
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
@@ -54,7 +54,7 @@ async def test_the_store_is_in_wal_mode_and_closing_leaves_one_file_each(path: P
         assert file.read_bytes()[18:20] == b"\x02\x02"  # "WAL" in the file format
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+def test_a_file_that_is_no_database_is_refused_and_unchanged(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 1000)
     with pytest.raises(StoreCorrupt, match="damaged or not a database"):
@@ -79,7 +79,7 @@ def _empty(_data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [_garbage, _half, _torn_middle, _empty])
-async def test_a_damaged_index_is_begun_anew_and_messages_are_untouched(
+async def test_a_damaged_index_is_emptied_and_messages_are_unchanged(
     path: Path, ids: Ids, damage: Callable[[bytes], bytes]
 ) -> None:
     database = SqliteDatabase.open(path)
@@ -91,16 +91,14 @@ async def test_a_damaged_index_is_begun_anew_and_messages_are_untouched(
     database = SqliteDatabase.open(path)
     talk = await Talk.begin(database, ids)
     await talk.append(session_id, "user", "goes on")
-    await database.write_index(lambda tx: (tx.run("search_docs.clear"), build_index(tx)))  # type: ignore[func-returns-value]
+    await database.write_index(lambda tx: (tx.run("search_segments.clear_chunks"), build_index(tx)))  # type: ignore[func-returns-value]
     assert await database.read(lambda tx: tx.row("search_state.find")) == (1, 0, 0)
-    assert len(await database.read(lambda tx: tx.rows("search_docs.list", segment_id=1))) == 100
+    assert len(await database.read(lambda tx: tx.rows("search_segments.list_chunks", segment_id=1))) == 100
     assert await talk.texts(session_id) == ["kept", "too", "goes on"]
     await database.close()
 
 
-async def test_the_log_is_copied_and_begun_anew_while_messages_are_written_without_a_pause(
-    path: Path, ids: Ids
-) -> None:
+async def test_the_log_is_emptied_while_messages_are_written_without_a_pause(path: Path, ids: Ids) -> None:
     database = SqliteDatabase.open(path)
     talk = await Talk.begin(database, ids)
     session_id = await talk.session()
@@ -115,12 +113,12 @@ def _size(path: Path) -> int:
     return path.stat().st_size
 
 
-async def test_the_log_of_the_index_does_not_grow_for_ever(path: Path) -> None:
+async def test_the_log_of_the_index_does_not_grow_forever(path: Path) -> None:
     database = SqliteDatabase.open(path)
     for number in range(12):
         await database.write_index(
             lambda tx, number=number: tx.run(  # type: ignore[misc]
-                "search_docs.add", segment_id=1, chunk=number, data=bytes(1_000_000)
+                "search_segments.add_chunk", segment_id=1, chunk=number, data=bytes(1_000_000)
             )
         )
     log = index_path(path).with_name(index_path(path).name + "-wal")
@@ -128,7 +126,7 @@ async def test_the_log_of_the_index_does_not_grow_for_ever(path: Path) -> None:
     await database.close()
 
 
-async def test_a_read_that_keeps_the_log_from_being_emptied_gives_way(path: Path, ids: Ids) -> None:
+async def test_a_long_read_that_blocks_emptying_the_log_is_ended(path: Path, ids: Ids) -> None:
     database = SqliteDatabase.open(path)
     talk = await Talk.begin(database, ids)
     session_id = await talk.session()
@@ -153,7 +151,7 @@ async def test_a_read_that_keeps_the_log_from_being_emptied_gives_way(path: Path
     await database.close()
 
 
-async def test_two_that_open_a_new_store_at_once_both_can(path: Path) -> None:
+async def test_two_processes_can_open_a_new_store_at_once(path: Path) -> None:
     databases = await asyncio.gather(*(asyncio.to_thread(SqliteDatabase.open, path) for _ in range(4)))
     for database in databases:
         assert await database.read(lambda tx: tx.row("people.find_owner")) is None
@@ -161,7 +159,7 @@ async def test_two_that_open_a_new_store_at_once_both_can(path: Path) -> None:
 
 
 class HastyClock(SystemClock):
-    """A second passes between any two looks, so that half a minute's wait takes milliseconds."""
+    """A clock that advances a second at each reading, so that a wait of half a minute takes milliseconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,13 +171,13 @@ class HastyClock(SystemClock):
 
 
 class StillClock(SystemClock):
-    """A clock by which nothing takes any time."""
+    """A clock that stands still."""
 
     def monotonic(self) -> int:
         return 0
 
 
-async def test_tasks_that_come_to_write_one_after_the_other_share_a_commit(tmp_path: Path) -> None:
+async def test_tasks_that_write_one_after_the_other_share_a_commit(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     connection.execute("CREATE TABLE t (x)")
     commits: list[None] = []
@@ -203,7 +201,7 @@ async def test_tasks_that_come_to_write_one_after_the_other_share_a_commit(tmp_p
     connection.close()
 
 
-async def test_what_a_loop_was_about_to_bring_is_still_written_by_a_writer_that_stops(tmp_path: Path) -> None:
+async def test_a_writer_that_stops_still_writes_gathered_jobs(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     connection.execute("CREATE TABLE t (x)")
     writer = Writer(connection, SystemClock(), name="test")
@@ -216,7 +214,7 @@ async def test_what_a_loop_was_about_to_bring_is_still_written_by_a_writer_that_
     connection.close()
 
 
-async def test_a_lock_that_is_never_let_go_is_refused_to_everybody_who_waits(tmp_path: Path) -> None:
+async def test_a_lock_that_is_never_released_fails_all_waiting_writes(tmp_path: Path) -> None:
     holder, waiter = (apsw.Connection(str(tmp_path / "x.db")) for _ in range(2))
     holder.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (x); BEGIN IMMEDIATE").fetchall()
     writer = Writer(waiter, HastyClock(), name="test")
@@ -247,7 +245,7 @@ async def test_a_writer_whose_file_is_no_database_says_so(tmp_path: Path) -> Non
     connection.close()
 
 
-async def test_a_writer_that_holds_the_lock_nearly_always_leaves_the_others_a_moment(tmp_path: Path) -> None:
+async def test_a_busy_writer_leaves_other_processes_a_moment(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "x.db"))
     # With a second between any two looks, every batch holds the lock far longer than is fair.
     writer = Writer(connection, HastyClock(), name="test")
@@ -259,7 +257,7 @@ async def test_a_writer_that_holds_the_lock_nearly_always_leaves_the_others_a_mo
     connection.close()
 
 
-def test_a_driver_s_error_becomes_ours_and_keeps_its_cause() -> None:
+def test_an_error_of_the_driver_is_translated_and_keeps_its_cause() -> None:
     for error, ours in [
         (apsw.FullError("disk full"), StoreUnavailable),
         (apsw.IOError("i/o"), StoreUnavailable),
@@ -290,7 +288,9 @@ class Contended:
         return self._real.execute(statement)
 
 
-def test_several_may_make_a_store_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_may_create_a_store_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_files, "LOG_PAUSE_SECONDS", 0)
     connection = Contended(tmp_path / "new.db", busy=2)
     sqlite_files.set_up(cast(apsw.Connection, connection))
@@ -301,7 +301,7 @@ def test_several_may_make_a_store_at_the_same_moment(tmp_path: Path, monkeypatch
         )
 
 
-async def test_a_read_that_the_driver_ended_itself_fails_as_what_it_was(path: Path) -> None:
+async def test_a_read_that_the_driver_ended_raises_its_own_error(path: Path) -> None:
     def read(tx: ReadTx) -> None:
         # As SQLite does when the disk fails.
         tx._connection.execute("ROLLBACK")  # type: ignore[attr-defined]  # noqa: SLF001

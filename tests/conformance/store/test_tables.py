@@ -1,4 +1,4 @@
-"""The tables' own promises: streams without gaps, nothing found that is not there, nothing shown that may not be."""
+"""Promises of the tables: streams without gaps, and rows that only their audience can find."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def stage(database: Database, clock: FakeClock) -> Stage:
     return stage
 
 
-async def test_what_is_not_there_is_not_found(stage: Stage) -> None:
+async def test_missing_rows_are_not_found(stage: Stage) -> None:
     with pytest.raises(NotFound):
         await stage.look(lambda tx: sessions.get_session(tx, "nowhere"))
     with pytest.raises(NotFound):
@@ -42,7 +42,7 @@ async def test_an_empty_feed_ends_where_it_starts(stage: Stage) -> None:
     assert await stage.look(feed.end) == START
 
 
-async def test_a_sessions_facts_are_numbered_without_a_gap(stage: Stage) -> None:
+async def test_the_facts_of_a_session_are_numbered_without_a_gap(stage: Stage) -> None:
     session_id = await stage.exchange("one")
     events = await stage.look(
         lambda tx: feed.list_of_session(tx, session_id=session_id, after_number=0, limit=100)
@@ -73,7 +73,7 @@ async def test_a_person_reads_only_what_they_may_see_page_by_page(stage: Stage) 
     assert position == await stage.look(feed.end)
 
 
-async def test_a_session_may_be_taken_off_every_surface_and_opened_again(stage: Stage) -> None:
+async def test_a_session_may_be_removed_from_every_surface_and_opened_again(stage: Stage) -> None:
     session_id = await stage.exchange("one")
     await stage.do(lambda tx: session_keys.remove_keys(tx, session_id))
     assert await stage.look(lambda tx: session_keys.list_keys(tx, session_id)) == []
@@ -91,7 +91,7 @@ async def test_the_newest_messages_come_first_when_asked_for_the_last(stage: Sta
     assert [message.text for message in last] == ["two"]
 
 
-async def test_everybody_hears_what_is_said_to_them_alone_and_where_they_speak(stage: Stage) -> None:
+async def test_a_person_belongs_to_their_own_audience_and_to_those_of_their_chats(stage: Stage) -> None:
     ben = await stage.meet("ben")
     await stage.accept("hello", source=group("ben"))
     audiences = await stage.look(lambda tx: people.list_audiences(tx, ben.id))
@@ -103,7 +103,7 @@ async def test_everybody_hears_what_is_said_to_them_alone_and_where_they_speak(s
     assert not await stage.look(lambda tx: people.is_member(tx, person_id=ben.id, audience_id=99))
 
 
-async def test_who_adds_what_another_has_just_added_is_to_look_again(stage: Stage) -> None:
+async def test_a_lost_race_for_a_row_runs_the_function_again(stage: Stage) -> None:
     accepted = await stage.accept("hi", ref="1")
 
     def add_again(tx: Tx) -> None:

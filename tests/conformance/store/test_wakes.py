@@ -1,4 +1,4 @@
-"""Which commits wake which loop. That nothing to do stays unnoticed, every step of a ``Stage`` sees."""
+"""Which commits wake which loop. Every step of a ``Stage`` checks that no work stays unnoticed."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,9 +20,7 @@ from tests.conformance.stage import Stage
 T = TypeVar("T")
 
 
-async def test_a_commit_wakes_only_the_loops_for_which_there_may_be_something_to_do(
-    database: Database, clock: FakeClock
-) -> None:
+async def test_a_commit_wakes_only_the_loops_that_may_have_work(database: Database, clock: FakeClock) -> None:
     stage = Stage(database=database, clock=clock)
     await stage.meet("ana")
     connector = await stage.do(lambda tx: take_connector(tx, platform="telegram", account="", holder="one"))

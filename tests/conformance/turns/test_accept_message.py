@@ -252,7 +252,7 @@ async def test_the_owner_is_notified_once_of_a_pairing_request_in_the_last_used_
     for ref in "ab":
         await stage.hear("hello", source=dm("yan"), ref=ref)
     assert (await stage.said("matrix"))[-1] == ("matrix:o", told.format("Yan", n=2))
-    await stage.do(lambda tx: addresses.note_dead(tx, Address.of(dm("o", platform="matrix")), reason="gone"))
+    await stage.do(lambda tx: addresses.mark_dead(tx, Address.of(dm("o", platform="matrix")), reason="gone"))
     await stage.hear("hello", source=dm("xi"))
     assert (await stage.said("signal"))[-1] == ("signal:o", told.format("Xi", n=3))
     everywhere = [text for each in ("local", "matrix", "signal") for _, text in await stage.said(each)]
@@ -298,7 +298,7 @@ async def test_a_persons_first_message_is_welcomed_once(stage: Stage) -> None:
 async def test_a_message_shows_that_its_address_is_alive(stage: Stage) -> None:
     await stage.meet("ana")
     address = Address.of(dm())
-    await stage.do(lambda tx: addresses.note_dead(tx, address, reason="blocked"))
+    await stage.do(lambda tx: addresses.mark_dead(tx, address, reason="blocked"))
     await stage.accept("back again")
     known = await stage.look(lambda tx: addresses.find_address(tx, address))
     assert known is not None

@@ -217,7 +217,7 @@ def writes(held: TurnLease, ids: Ids) -> dict[str, Callable[[Tx], object]]:
         "record_text": lambda tx: record_text(tx, held, start=0, text="late"),
         "record_prompt": lambda tx: record_prompt(tx, held, model="m", prompt="p", tools="t"),
         "ask_approval": lambda tx: ask_approval(tx, held, call_id="c", question="?", ids=ids),
-        "allow_by_rules": lambda tx: allow_by_rules(tx, held, wishes=()),
+        "allow_by_rules": lambda tx: allow_by_rules(tx, held, calls=()),
         "finish_turn": lambda tx: finish_turn(tx, held, reply=said, ids=ids),
         "fail_turn": lambda tx: fail_turn(tx, held, failure=Failure(reason="late"), ids=ids),
         "stop_turn": lambda tx: stop_turn(tx, held),

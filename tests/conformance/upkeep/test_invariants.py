@@ -23,13 +23,13 @@ TAMPERED: dict[str, str] = {
     "turn_id = (SELECT MIN(o.turn_id) FROM outbox o) WHERE turn_id IS NOT NULL",
     "delivery_invariants.half_sent": "UPDATE outbox SET claimed_by = NULL WHERE state = 'sending'",
     "delivery_invariants.sent_side_by_side": "UPDATE outbox SET state = 'sending', address = 'x'",
-    "delivery_invariants.unheard": "UPDATE outbox SET platform = 'local', account = 'print-1', state = 'ready'",
+    "delivery_invariants.orphaned": "UPDATE outbox SET platform = 'local', account = 'print-1', state = 'ready'",
     "turn_invariants.out_of_order": "UPDATE inbox SET turn_id = -turn_id + "
     "(SELECT MIN(i.turn_id) + MAX(i.turn_id) FROM inbox i WHERE i.ref IN ('one', 'two', 'three', 'four')) "
     "WHERE ref IN ('one', 'two', 'three', 'four')",
     "conversation_invariants.crossed_keys": "UPDATE session_keys SET audience_id = (SELECT MIN(id) FROM audiences)",
     "delivery_invariants.crossed_replies": "UPDATE audiences SET key = 'chat:' || key",
-    "approval_invariants.crossed_rules": "UPDATE approvals SET rule_id = (SELECT MIN(r.id) FROM approval_rules r)",
+    "approval_views.crossed_rules": "UPDATE approvals SET rule_id = (SELECT MIN(r.id) FROM approval_rules r)",
     "turn_invariants.falling_epochs": "UPDATE sessions SET lease_epoch = 0",
     "turn_invariants.two_turns": "UPDATE turns SET state = 'running'",
     "turn_invariants.idle_leases": "UPDATE turns SET state = 'waiting' WHERE state = 'running'",
@@ -54,7 +54,7 @@ FOLLOWED: dict[str, str] = {
     "last_branch_no is 0, but branch": "UPDATE sessions SET last_branch_no = 0",
     "does not exist, or is its own ancestor": "UPDATE branches SET parent_no = 55",
     "but the active branch has": "UPDATE sessions SET message_count = message_count + 1",
-    "stands for messages that are not there": "UPDATE covers SET first_seq = 90, last_seq = 99",
+    "covers messages that do not exist": "UPDATE covers SET first_seq = 90, last_seq = 99",
 }
 OTHER_WAY = {
     "delivery_invariants.crossed_replies": "INSERT INTO audiences (key, created_at) VALUES ('chat:telegram:ana', 1)",

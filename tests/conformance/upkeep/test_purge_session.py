@@ -218,12 +218,7 @@ async def test_a_busy_session_is_not_purged(talk: Talk) -> None:
 
     def send(tx: Tx) -> int:
         delivery_id = outbox.add_delivery(
-            tx,
-            address=Address.of(PHONE),
-            kind="notice",
-            parts=(TextPart(text="x"),),
-            idempotency_key="k",
-            session_id=session_id,
+            tx, (TextPart(text="x"),), to=Address.of(PHONE), key="k", session_id=session_id
         )
         assert delivery_id is not None
         connector = connector_leases.take(tx, platform="telegram", account="", holder="g")

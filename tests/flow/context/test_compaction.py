@@ -13,7 +13,7 @@ from keryx.clock import SystemClock
 from keryx.config import Settings
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.tables.covers import list_covers
-from keryx.core.context.views.gauge import show_gauge
+from keryx.core.context.views.usage import show_context_usage
 from keryx.core.conversations.rules.archive import Archive, MessageLine, SessionLine
 from keryx.core.conversations.rules.message import ToolCallPart, ToolResultPart, encode_parts
 from keryx.core.conversations.rules.part import Part, TextPart
@@ -145,7 +145,7 @@ async def test_a_conversation_of_5000_messages_keeps_answering_and_search_finds_
     view = await store.read(lambda tx: model_messages(tx, session_id, person_id=1))
     assert isinstance(view[0], Cover)
     assert view[0].last_seq > MESSAGES
-    gauge = await store.read(lambda tx: show_gauge(tx, session_id, person_id=1))
+    gauge = await store.read(lambda tx: show_context_usage(tx, session_id, person_id=1))
     assert gauge is not None
     assert 0 < gauge.total < WINDOW
     assert await find_all(store, "unison") == set(range(1, MESSAGES + 1))

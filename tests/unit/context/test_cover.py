@@ -22,7 +22,7 @@ def branch(no: int, parent: int, seq: int, session: str = "s") -> Branch:
     )
 
 
-def cover(first: int, last: int, *, no: int = 1, on: int = 0, dropped: bool = False) -> Cover:
+def cover(first: int, last: int, *, no: int = 1, on: int = 0) -> Cover:
     return Cover(
         session_id="s",
         no=no,
@@ -33,7 +33,6 @@ def cover(first: int, last: int, *, no: int = 1, on: int = 0, dropped: bool = Fa
         tokens_before=100,
         tokens_after=10,
         created_at=no,
-        dropped_at=5 if dropped else None,
     )
 
 
@@ -61,10 +60,6 @@ def test_a_cover_across_a_parting_applies_only_to_its_own_side() -> None:
     assert held(crossing, no=0) == []
     assert held(crossing, no=2) == held(crossing, no=0, session="f") == [1]
     assert held(cover(3, 11, on=1), no=2) == []
-
-
-def test_a_dropped_cover_applies_nowhere() -> None:
-    assert held(cover(1, 4, dropped=True), no=0) == []
 
 
 def test_the_widest_of_overlapping_covers_applies_and_of_equal_ones_the_newest() -> None:

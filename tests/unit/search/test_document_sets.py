@@ -5,12 +5,15 @@ from array import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keryx.core.search.rules.document_sets import DocumentSet, LazyUnion, PrefixDocuments, RangeFilter
-from keryx.core.search.rules.set_operations import (
+from keryx.core.search.rules.document_sets import (
+    DocumentSet,
+    LazyUnion,
+    PrefixDocuments,
     bounds,
     everything,
     filtered,
     intersect,
+    range_filter,
     subtract,
     to_runs,
     unite,
@@ -73,6 +76,6 @@ def test_ranges_stay_ranges() -> None:
     assert intersect(everything(10), range(4)) == range(4)
     assert unite([[1], everything(5)]) == range(5)
     assert unite([]) == ()
-    assert list(intersect(filtered(range(9), RangeFilter(range(3, 20))), [1, 4])) == [4]
-    assert list(intersect(range(2, 5), filtered(range(9), RangeFilter(range(3, 20))))) == [3, 4]
+    assert list(intersect(filtered(range(9), range_filter(range(3, 20))), [1, 4])) == [4]
+    assert list(intersect(range(2, 5), filtered(range(9), range_filter(range(3, 20))))) == [3, 4]
     assert list(intersect(PrefixDocuments([[7, 1], [3]]), range(2, 8))) == [3, 7]

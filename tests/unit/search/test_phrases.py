@@ -4,8 +4,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from keryx.core.search.rules.blocks import Block, pack_blocks
+from keryx.core.search.rules.document_sets import filtered
 from keryx.core.search.rules.phrases import PhraseFilter, TokenPositions
-from keryx.core.search.rules.set_operations import filtered
 from tests.unit.search.documents import build, document
 
 
@@ -59,6 +59,6 @@ def test_a_phrase_filter_keeps_documents_whose_tokens_may_be_adjacent() -> None:
 
     # The index does not know all positions of "b" in the sixth text, and in the seventh the tokens are adjacent modulo
     # 256: there the text decides.
-    assert list(filtered(range(len(texts)), phrase())) == [0, 3, 4, 5, 6, 7]
-    assert list(reversed(filtered(range(len(texts)), phrase()))) == [7, 6, 5, 4, 3, 0]
+    assert list(filtered(range(len(texts)), phrase().keep)) == [0, 3, 4, 5, 6, 7]
+    assert list(reversed(filtered(range(len(texts)), phrase().keep))) == [7, 6, 5, 4, 3, 0]
     assert reads == [[7, 7], [7, 7]]

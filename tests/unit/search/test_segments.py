@@ -5,13 +5,12 @@ from array import array
 import pytest
 
 from keryx.core.search.rules.blocks import Block, pack_blocks
-from keryx.core.search.rules.build_segment import BuiltSegment
+from keryx.core.search.rules.build_segment import REMOVED, BuiltSegment, merge_entries, renumber
 from keryx.core.search.rules.columns import DocumentColumns
 from keryx.core.search.rules.document_sets import Runs
 from keryx.core.search.rules.index_format import COUNT_MAX, TERM_MAX
-from keryx.core.search.rules.merge_postings import REMOVED, merge_entries, renumber
 from keryx.core.search.rules.scope_terms import (
-    Author,
+    author_words,
     document_scopes,
     join_marks,
     scope_docs,
@@ -53,12 +52,14 @@ def test_the_scopes_of_a_document_are_terms_for_its_filters() -> None:
         audience_id=4,
         platform="My Platform",
         role="user",
-        author=Author("Ana Díaz", 7),
+        author_words=author_words("Ana Díaz", 7),
         features=["link"],
     )
     expected = {"ss1", "a4", "pmy platform", "ruser", "fana", "fdiaz", "f7", "hlink"}
     assert {each[1:] for each in scopes} == expected
-    *_, last = document_scopes(session_id="s", audience_id=1, platform="local", author=Author(None, 3))
+    *_, last = document_scopes(
+        session_id="s", audience_id=1, platform="local", author_words=author_words(None, 3)
+    )
     assert last == scope_term("f", 3)
 
 

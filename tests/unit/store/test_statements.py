@@ -94,6 +94,13 @@ since_at
 -- name: things.find
 -- A thing.
 SELECT {t.thing} FROM things t WHERE t.id = :id
+
+-- columns: place
+id, at
+
+-- name: things.places
+-- Places.
+SELECT {place} FROM places
 """
 
 
@@ -105,6 +112,7 @@ def test_a_named_list_of_columns_is_put_in_with_the_alias_of_the_table(tmp_path:
     assert (
         found["things.find"].sql == "SELECT t.id, t.name AS label, t.since_at FROM things t WHERE t.id = :id"
     )
+    assert found["things.places"].sql == "SELECT id, at FROM places"
 
 
 def test_a_list_of_columns_that_no_file_names_or_two_files_name_is_refused(tmp_path: Path) -> None:

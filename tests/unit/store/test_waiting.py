@@ -8,18 +8,17 @@ import pytest
 from keryx.errors import StoreUnavailable
 from keryx.store.waiting import (
     QUICK_IN_A_ROW,
-    Changes,
+    CommitCounter,
     Outcome,
-    Pending,
+    PendingWork,
     Threads,
-    carried,
-    finish,
-    on_new_thread,
+    run_elsewhere,
+    safe_for_future,
 )
 
 
 def test_a_waiter_with_a_closed_loop_is_not_woken() -> None:
-    changes = Changes(on_wait=lambda: None)
+    changes = CommitCounter(on_wait=lambda: None)
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _loop, _context: None)
     task = loop.create_task(changes.wait(0, 60))
@@ -33,7 +32,7 @@ def test_a_waiter_with_a_closed_loop_is_not_woken() -> None:
 
 async def test_a_cancelled_waiter_is_removed() -> None:
     begun = threading.Event()
-    changes = Changes(on_wait=begun.set)
+    changes = CommitCounter(on_wait=begun.set)
     task = asyncio.create_task(changes.wait(0, 60))
     await asyncio.sleep(0)
     assert begun.is_set()
@@ -44,13 +43,13 @@ async def test_a_cancelled_waiter_is_removed() -> None:
 
 
 async def test_waiting_ends_after_the_timeout() -> None:
-    changes = Changes(on_wait=lambda: None)
+    changes = CommitCounter(on_wait=lambda: None)
     assert not await changes.wait(0, 0.001)
     assert not changes.watched
 
 
 async def test_a_waiter_for_a_topic_sleeps_through_other_commits() -> None:
-    changes = Changes(on_wait=lambda: None)
+    changes = CommitCounter(on_wait=lambda: None)
     turns = asyncio.create_task(changes.wait(0, 60, topic="turns"))
     anything = asyncio.create_task(changes.wait(0, 60))
     await asyncio.sleep(0)
@@ -116,7 +115,7 @@ async def test_work_that_ends_as_the_caller_goes_to_sleep_is_not_missed() -> Non
 
 
 async def test_ended_work_needs_no_sleep() -> None:
-    pending = Pending(lambda: 7)
+    pending = PendingWork(lambda: 7)
     pending.result = pending.work()
     assert pending.end() is None
     await pending.ended()
@@ -124,9 +123,9 @@ async def test_ended_work_needs_no_sleep() -> None:
 
 
 async def test_work_on_a_new_thread_has_an_outcome() -> None:
-    assert await finish(threading.get_ident, start=on_new_thread) != threading.get_ident()
+    assert await run_elsewhere(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
-        await finish(lambda: 1 // 0, start=on_new_thread)
+        await run_elsewhere(lambda: 1 // 0)
 
 
 async def test_an_outcome_cannot_be_cancelled() -> None:
@@ -138,8 +137,8 @@ async def test_an_outcome_cannot_be_cancelled() -> None:
 
 def test_only_stop_iteration_is_replaced() -> None:
     error = KeyError("x")
-    assert carried(error) is error
+    assert safe_for_future(error) is error
     stop = StopIteration(7)
-    instead = carried(stop)
+    instead = safe_for_future(stop)
     assert isinstance(instead, RuntimeError)
     assert instead.__cause__ is stop

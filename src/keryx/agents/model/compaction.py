@@ -22,8 +22,8 @@ from keryx.core.context.rules.compaction import (
     plan_compaction,
 )
 from keryx.core.context.rules.condensed_text import condense
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.context.rules.cover import Summary, SummaryCost
-from keryx.core.context.rules.gauge import Gauge
 from keryx.core.context.rules.token_count import AROUND_COVER, count_attachments, count_text
 from keryx.core.conversations.rules.message import NewMessage, text_of
 from keryx.core.conversations.rules.session_settings import ModelSettings
@@ -113,13 +113,13 @@ class Compactor:
         self._full = min(self._full, self._window)
         return await self._shorten(prompt, goal=round(TIGHTER * self._window))
 
-    async def gauge(self, prompt: ModelPrompt, *, counted: int = 0, answered: int = 0) -> Gauge:
+    async def gauge(self, prompt: ModelPrompt, *, counted: int = 0, answered: int = 0) -> ContextUsage:
         """Return how full the window is; ``counted`` is the provider's count, and ``answered`` tokens are added."""
         size = await self._measure(prompt)
         total = counted if counted >= TRUSTED * size.estimate else size.total
         attachments = count_attachments(prompt.messages)
         rest = total - size.system - size.tools - attachments
-        return Gauge(
+        return ContextUsage(
             window=self._window,
             system=size.system,
             tools=size.tools,

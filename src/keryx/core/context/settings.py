@@ -1,4 +1,4 @@
-"""The settings of the context: what the agent is told about who speaks."""
+"""The settings of the context: how the prompt names users."""
 
 from typing import Any, Final
 
@@ -10,13 +10,13 @@ HASH_USER_IDS = Setting(
     read=flag,
     default=False,
     place="own",
-    help="Whether the agent is told a stand-in for the ids of users instead of the ids themselves.",
+    help="Whether the agent sees a hash of each user's id instead of the id.",
 )
 ID_SALT: Setting[str | None] = Setting(
     name="prompt.id_salt",
     read=optional(text),
     default=None,
     place="secret",
-    help="What the stand-ins are made with; else a file of the profile. Gateways on several machines share one.",
+    help="The salt of these hashes; by default a file of the profile. Gateways on several machines share one salt.",
 )
 ROWS: Final[tuple[Setting[Any], ...]] = (HASH_USER_IDS, ID_SALT)

@@ -1,1 +1,1 @@
-"""The outbox: what is said, where it goes, and what became of it."""
+"""The outbox: messages to send, their addresses, and the results of sending them."""

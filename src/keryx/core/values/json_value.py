@@ -5,6 +5,7 @@ tuples, nesting beyond ``DEPTH_MAX`` (and therefore cycles), and integers that P
 """
 
 from collections.abc import Iterator
+from json import dumps
 from typing import Final, TypeAlias
 
 from keryx.errors import InvalidValue
@@ -38,6 +39,11 @@ def check_json(value: object, *, where: str) -> None:
             waiting.extend((child, depth + 1) for child in _children(item, where))
         else:
             _check_number(item, where)
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a text unchanged, any other value as its JSON text."""
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def leaves(value: JsonValue) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Final
 
 from keryx.clock import SECOND, Micros
-from keryx.core.context.rules.gauge import Gauge
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.context.rules.token_count import count_text
 from keryx.core.conversations.rules.message import NewMessage, TextPart
 from keryx.core.turns.rules.lease import TurnLease
@@ -54,7 +54,7 @@ class TextSoFar:
         self._texts.clear()
         self._stored = 0
 
-    def so_far(self, gauge: Gauge | None) -> NewMessage | None:
+    def so_far(self, gauge: ContextUsage | None) -> NewMessage | None:
         """Return the text so far as a message, for a turn that ends without an answer. Thinking alone has no text.
 
         Providers bill an interrupted answer but do not report its usage. The usage is estimated, from ``gauge`` for the

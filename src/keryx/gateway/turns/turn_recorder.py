@@ -12,10 +12,10 @@ from keryx.agents.agent import Brief, ModelUse, StepDone
 from keryx.core.approvals.rules.approval import ASK_USER, ApprovalQuestion
 from keryx.core.approvals.rules.approval_rule import CallToApprove, coverage
 from keryx.core.approvals.transactions.manage_approval_rules import allow_by_rules
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.context.rules.cover import Cover, Summary
-from keryx.core.context.rules.gauge import Gauge
 from keryx.core.context.transactions.cover_messages import CoverRefused, cover_held
-from keryx.core.context.views.pins import pinned_seqs
+from keryx.core.context.views.prompt_facts import pinned_seqs
 from keryx.core.conversations.rules.message import Message, NewMessage, ToolCallPart, ToolResultPart, text_of
 from keryx.core.media.rules import long_result
 from keryx.core.turns.rules.lease import TurnLease
@@ -25,7 +25,7 @@ from keryx.core.turns.transactions.record_step import (
     NotStarted,
     ask_approval,
     record_calls,
-    record_gauge,
+    record_context_usage,
     record_pause,
     record_prompt,
     record_result,
@@ -73,7 +73,7 @@ class TurnRecorder:
         self._text = TextSoFar(runtime, begun.held, after=_last_seq(view.messages))
         self.last_use: ModelUse | None = None
         """The stored description of the last request to a model in this turn."""
-        self._gauge: Gauge | None = None
+        self._gauge: ContextUsage | None = None
         self._is_paused = False
 
     @property
@@ -111,7 +111,7 @@ class TurnRecorder:
         def note(tx: Tx, held: TurnLease) -> None:
             record_prompt(tx, held, model=use.model, prompt=use.prompt, tools=use.tools)
             if use.gauge is not None:
-                record_gauge(tx, held, gauge=use.gauge)
+                record_context_usage(tx, held, usage=use.gauge)
 
         await self._runtime.record(self._held, note)
         self.last_use = use
@@ -189,9 +189,7 @@ class TurnRecorder:
                 results[each.call.call_id] = await self._record(each.call, request, is_error=True)
         allowed: frozenset[str] = frozenset()
         if to_approve:
-            allowed = await self._runtime.record(
-                self._held, allow_by_rules, wishes=tuple(to_approve.values())
-            )
+            allowed = await self._runtime.record(self._held, allow_by_rules, calls=tuple(to_approve.values()))
         runnable = [
             replace(each, verdict="approved") if each.call.call_id in allowed else each
             for each in calls

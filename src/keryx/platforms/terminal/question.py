@@ -41,7 +41,7 @@ def ask_again(question: OpenQuestion, *, zone: str) -> str:
     if question.tool == ASK_USER:
         return ask(question, zone=zone)
     put = ApprovalQuestion(text=question.text, tool=question.tool, covers=question.covers, zone=zone)
-    return put.told(question.id, expires_at=question.expires_at)
+    return put.with_answers(question.id, expires_at=question.expires_at)
 
 
 def ask(question: OpenQuestion, *, zone: str) -> str:

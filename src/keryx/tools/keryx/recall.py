@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from keryx.core.context.views.memories import find_memories
+from keryx.core.context.views.prompt_facts import find_memories
 from keryx.core.conversations.transactions.command_context import ago
 from keryx.core.people.rules.toolset import MEMORY
 from keryx.store.database import ReadTx

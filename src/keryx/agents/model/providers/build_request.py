@@ -91,7 +91,7 @@ class _RequestBuilder:
                 self._answer(each.parts, paired.pairs[number])
             elif each.role != "tool":
                 self._tell(self._user_part(each))
-            self._tell(*(stray_result_part(result) for result in paired.strays[number]))
+            self._tell(*(stray_result_part(result) for result in paired.orphan_results[number]))
         if not self.sent or isinstance(self.sent[0], wire.ModelResponse):
             # For some providers a conversation must begin with a user message.
             self.sent.insert(0, wire.ModelRequest(parts=[keryx_part(BEGINNING)], timestamp=NO_TIME))

@@ -32,7 +32,7 @@ class ApprovalQuestion:
     covers: str | None = None
     zone: str = "UTC"
 
-    def told(self, number: int, *, expires_at: Micros) -> str:
+    def with_answers(self, number: int, *, expires_at: Micros) -> str:
         """Return the question with the possible answers and the time of its expiry."""
         lines = [self.text, "/approve: yes, once"]
         if self.covers is not None:
@@ -46,16 +46,25 @@ class ApprovalQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A question, the person who is asked, and the decision."""
+    """A question about a tool call, the person who is asked, and the answer: a row of the table."""
 
     id: ApprovalId
+    session_id: str
+    turn_id: int
+    call_id: str
     person_id: PersonId
     question: str
     asked_at: Micros
     expires_at: Micros
     state: ApprovalState = "pending"
-    decided_at: Micros | None = None
-    decided_by: PersonId | None = None
+    answered_at: Micros | None = None
+    answered_by: PersonId | None = None
+    note: str | None = None
+    """The words of the answer, if the agent asked in its own words."""
+    covers: str | None = None
+    """What a standing approval would cover; None if none is possible."""
+    rule_id: int | None = None
+    """The standing approval that allowed the call without a question."""
 
     def __post_init__(self) -> None:
         if self.state not in get_args(ApprovalState):
@@ -64,16 +73,14 @@ class Approval:
             )
         if self.expires_at <= self.asked_at:
             raise InvalidValue("approval expires before it is asked: give it time to be answered")
-        if (self.state == "pending") != (self.decided_at is None):
-            raise InvalidValue(
-                f"approval is {self.state}: give the time of decision exactly if it is not pending"
-            )
-        if (self.state in get_args(Verdict)) != (self.decided_by is not None):
-            raise InvalidValue(f"approval is {self.state}: name who decided exactly if a person did")
+        if (self.state == "pending") != (self.answered_at is None):
+            raise InvalidValue(f"approval is {self.state}: give the time of the answer unless it is pending")
+        if (self.state in get_args(Verdict)) != (self.answered_by is not None):
+            raise InvalidValue(f"approval is {self.state}: name who answered exactly if a person did")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class Answered:
     """The answer counts; store ``approval``. ``rule`` is the standing approval that the answer made, if any."""
 
     approval: Approval
@@ -81,47 +88,47 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlreadyDecided:
+class ApprovalDecided:
     """An earlier answer counts; ``approval`` says whose and which."""
 
     approval: Approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TooLate:
+class ApprovalExpired:
     """The question has expired; ``approval`` is the expired one, to be stored if it was still pending."""
 
     approval: Approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotAsked:
+class NotThePersonAsked:
     """Another person was asked; nothing changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnlyOnce:
+class NoStandingApproval:
     """No standing approval is possible, because its reach would be unclear; the question stays pending."""
 
 
 def answer(
     approval: Approval, verdict: Verdict, *, person_id: PersonId, now: Micros
-) -> Decided | AlreadyDecided | TooLate | NotAsked:
+) -> Answered | ApprovalDecided | ApprovalExpired | NotThePersonAsked:
     """Return the effect of a person's answer ``verdict`` on ``approval``."""
     if person_id != approval.person_id:
-        return NotAsked()
+        return NotThePersonAsked()
     approval = expire(approval, now=now)
     if approval.state == "expired":
-        return TooLate(approval=approval)
+        return ApprovalExpired(approval=approval)
     if approval.state != "pending":
-        return AlreadyDecided(approval=approval)
-    return Decided(approval=replace(approval, state=verdict, decided_at=now, decided_by=person_id))
+        return ApprovalDecided(approval=approval)
+    return Answered(approval=replace(approval, state=verdict, answered_at=now, answered_by=person_id))
 
 
 def expire(approval: Approval, *, now: Micros) -> Approval:
     """Return ``approval`` as of ``now``: expired if it was pending and ``expires_at`` has passed, else unchanged."""
     if approval.state == "pending" and now >= approval.expires_at:
-        return replace(approval, state="expired", decided_at=approval.expires_at)
+        return replace(approval, state="expired", answered_at=approval.expires_at)
     return approval
 
 

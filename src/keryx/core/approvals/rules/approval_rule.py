@@ -35,9 +35,9 @@ class ApprovalRule:
     pattern: str
     session_id: str | None = None
 
-    def covers(self, wish: "CallToApprove") -> bool:
+    def covers(self, call: "CallToApprove") -> bool:
         """Return whether this rule allows the call without a question."""
-        return self.tool == wish.tool and self.pattern in (WHOLE_TOOL, wish.covers)
+        return self.tool == call.tool and self.pattern in (WHOLE_TOOL, call.covers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

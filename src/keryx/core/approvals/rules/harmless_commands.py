@@ -14,25 +14,16 @@ _READ_ONLY: Final = frozenset(
         "ls", "nl", "pwd", "readlink", "realpath", "stat", "tac", "tail", "uname", "wc", "which", "whoami",
     }
 )
-# fmt: on
 """Left out on purpose: ``find`` (-delete, -exec), ``sort`` and ``tree`` (-o), ``uniq`` (writes its second argument),
 ``awk`` and ``sed`` (run programs), ``date`` and ``hostname`` (can set what they show), ``file`` (-C writes), ``rg``
 (--pre runs a program), ``ps`` (shows the environment of other processes)."""
 _READ_ONLY_GIT: Final = frozenset(
     {
-        "blame",
-        "cat-file",
-        "describe",
-        "diff",
-        "log",
-        "ls-files",
-        "ls-tree",
-        "rev-parse",
-        "shortlog",
-        "show",
+        "blame", "cat-file", "describe", "diff", "log", "ls-files", "ls-tree", "rev-parse", "shortlog", "show",
         "status",
     }
 )
+# fmt: on
 """Left out on purpose: ``branch``, ``tag``, ``remote``, ``stash``, ``config`` (change), ``grep`` (-O runs a pager)."""
 _RISKY_GIT: Final = ("--ext-diff", "--filters", "--output", "--textconv")
 """These options write a file, or run a configured program; git also accepts any prefix of them."""

@@ -1,21 +1,20 @@
-"""``/approve`` and ``/deny``: what people answer when the agent asks, and what they lastingly allow."""
+"""``/approve`` and ``/deny``: answer the agent's questions, and list or remove standing approvals."""
 
 from typing import Final, get_args
 
 from keryx.core.approvals.rules.approval import (
+    Answered,
+    ApprovalExpired,
     ApprovalId,
-    Decided,
-    NotAsked,
-    OnlyOnce,
+    NoStandingApproval,
+    NotThePersonAsked,
     Scope,
-    TooLate,
     Verdict,
 )
 from keryx.core.approvals.rules.approval_rule import ApprovalRule, describe_coverage
-from keryx.core.approvals.transactions.decide_approval import decide_approval, tell_decided
+from keryx.core.approvals.transactions.decide_approval import announce_decision, decide_approval
 from keryx.core.approvals.transactions.manage_approval_rules import forget_rule
-from keryx.core.approvals.views.open_questions import PendingQuestion, list_questions
-from keryx.core.approvals.views.rule_list import list_rules
+from keryx.core.approvals.views import PendingQuestion, list_questions, list_rules
 from keryx.core.conversations.transactions.command_context import (
     CommandContext,
     CommandOutcome,
@@ -29,15 +28,15 @@ from keryx.core.deliveries.rules.route import Address
 from keryx.store.database import Tx
 
 RULES_MAX: Final = 50
-ONLY_ONCE: Final = (
-    "That can be allowed only for once, because no pattern tells plainly what a lasting yes would cover. "
+NO_STANDING_APPROVAL: Final = (
+    "This can be approved only once, because no pattern says clearly what a standing approval would cover. "
     "Answer /approve or /deny."
 )
 _SCOPES: Final[dict[str, Scope]] = {scope: scope for scope in get_args(Scope)}
 
 
 def approve(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Allow what the agent asked for, this time or lastingly; or show and take back what is lastingly allowed."""
+    """Approve a call, once or with a standing approval; or list or remove standing approvals."""
     match arguments.lower().split():
         case ["rules"]:
             return _list_rules(tx, context)
@@ -55,7 +54,7 @@ def approve(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
 
 
 def deny(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Refuse what the agent asked for."""
+    """Refuse a call."""
     return _decide(tx, context, arguments, "denied")
 
 
@@ -69,28 +68,28 @@ def _decide(
             return decline(context, _questions(waiting))
         number = waiting[0].id
     outcome = decide_approval(tx, ApprovalId(number), verdict, person_id=context.person.id, scope=scope)
-    if isinstance(outcome, Decided):
-        tell_decided(tx, number, verdict, answered_at=Address.of(context.source), ids=context.ids)
+    if isinstance(outcome, Answered):
+        announce_decision(tx, number, verdict, answered_at=Address.of(context.source), ids=context.ids)
     match outcome:
-        case Decided(rule=None):
+        case Answered(rule=None):
             return say(context, "Allowed." if verdict == "approved" else "Refused.")
-        case Decided(rule=ApprovalRule() as rule):
-            return say(context, _lastingly(rule, context))
-        case NotAsked():
+        case Answered(rule=ApprovalRule() as rule):
+            return say(context, _standing(rule, context))
+        case NotThePersonAsked():
             return decline(context, "That question was not put to you.")
-        case OnlyOnce():
-            return decline(context, ONLY_ONCE)
-        case TooLate():
+        case NoStandingApproval():
+            return decline(context, NO_STANDING_APPROVAL)
+        case ApprovalExpired():
             return decline(context, "That question has expired; the agent was told so.")
-        case already:
-            return decline(context, f"That was {already.approval.state} already.")
+        case decided:
+            return decline(context, f"That was {decided.approval.state} already.")
 
 
-def _lastingly(rule: ApprovalRule, context: CommandContext) -> str:
+def _standing(rule: ApprovalRule, context: CommandContext) -> str:
     where = "everywhere" if rule.session_id is None else "in that conversation"
     if rule.session_id == context.session_id:
         where = "in this conversation"
-    # The question may have been asked where nobody else read it.
+    # The question may have been asked in a chat that the readers of this one do not see.
     is_private = context.source.chat_type == "dm"
     what = describe_coverage(rule.tool, rule.pattern) if is_private else "what the question said"
     return f"Allowed, and from now on {where}: {what}. /approve forget {rule.id} takes that back."
@@ -108,7 +107,7 @@ def _list_rules(tx: Tx, context: CommandContext) -> CommandOutcome:
         return say(context, "Others read this chat: use /approve rules in a direct message.")
     listed = list_rules(tx, context.person.id, limit=RULES_MAX)
     if not listed:
-        return say(context, "You allow nothing lastingly: I ask every time.")
+        return say(context, "You have no standing approvals: I ask every time.")
     lines = []
     for rule in listed:
         where = "always"

@@ -1,14 +1,14 @@
-"""Use what a person lastingly allows, and let them take it back.
+"""Apply the standing approvals of a person, and let the person take them back.
 
-A rule is used only for the person who gave it. A call that one covers gets an approval that is decided from the start
-and names the rule, so that it can always be told why nobody was asked.
+A standing approval is used only for the person who gave it. A call that it covers gets an approval that is decided from
+the start and names the rule, so that the reason for not asking is always known.
 """
 
 from collections.abc import Sequence
 
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME
 from keryx.core.approvals.rules.approval_rule import CallToApprove
-from keryx.core.approvals.tables import approval_rules, approvals
 from keryx.core.conversations.tables import feed
 from keryx.core.conversations.transactions.session_guard import require_turn_lease
 from keryx.core.people.rules.person import PersonId
@@ -17,22 +17,22 @@ from keryx.errors import NotFound
 from keryx.store.database import Tx
 
 
-def allow_by_rules(tx: Tx, held: TurnLease, *, wishes: Sequence[CallToApprove]) -> frozenset[str]:
-    """Allow the calls that the turn's person lastingly allows, and return their ids; the others must be asked about."""
+def allow_by_rules(tx: Tx, held: TurnLease, *, calls: Sequence[CallToApprove]) -> frozenset[str]:
+    """Approve the calls that the person's standing approvals cover, and return their ids."""
     turn = require_turn_lease(tx, held)
     if turn.person_id is None:
         return frozenset()
     allowed = set()
-    for wish in wishes:
-        known = approval_rules.list_for_call(
-            tx, person_id=turn.person_id, session_id=turn.session_id, tool=wish.tool
+    for call in calls:
+        rules = approvals.list_rules_for_call(
+            tx, person_id=turn.person_id, session_id=turn.session_id, tool=call.tool
         )
-        rule = next((rule for rule in known if rule.covers(wish)), None)
+        rule = next((rule for rule in rules if rule.covers(call)), None)
         if rule is None:
             continue
         approval_id = approvals.add_allowed(
             tx,
-            wish,
+            call,
             rule_id=rule.id,
             expires_at=tx.now + APPROVAL_LIFETIME,
             session_id=turn.session_id,
@@ -40,12 +40,12 @@ def allow_by_rules(tx: Tx, held: TurnLease, *, wishes: Sequence[CallToApprove]) 
             person_id=turn.person_id,
         )
         feed.add_event(tx, turn.session_id, "approval", approval_id)
-        allowed.add(wish.call_id)
+        allowed.add(call.call_id)
     return frozenset(allowed)
 
 
 def forget_rule(tx: Tx, rule_id: int, *, person_id: PersonId) -> None:
-    """Take a lasting yes back: the person is asked again; raises ``NotFound`` where they have none of that number."""
-    if not approval_rules.drop_rule(tx, rule_id, person_id=person_id):
+    """Drop a standing approval of the person, who is asked again; raise ``NotFound`` if there is none."""
+    if not approvals.drop_rule(tx, rule_id, person_id=person_id):
         raise NotFound(f"You have no rule {rule_id}. /approve rules lists yours, in a direct message.")
     feed.add_personal_event(tx, person_id, "rule", rule_id)

@@ -1,9 +1,9 @@
-"""Delete the approvals of a session for good. Its approval rules go with the session's own row."""
+"""Delete the approvals of a purged session. Its approval rules are deleted with the session's row."""
 
-from keryx.core.approvals.tables import approvals
+from keryx.core.approvals import tables as approvals
 from keryx.store.database import Tx
 
 
 def purge(tx: Tx, session_id: str) -> None:
-    """Delete the questions that the session's turns asked."""
+    """Delete the questions of the session's turns."""
     approvals.drop_of_session(tx, session_id)

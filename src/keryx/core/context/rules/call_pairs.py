@@ -28,14 +28,14 @@ class Paired:
     """The calls of a conversation, and the results without a call in it, by the index of their message."""
 
     pairs: dict[int, list[CallPair]]
-    strays: dict[int, list[ToolResultPart]]
+    orphan_results: dict[int, list[ToolResultPart]]
 
 
 def pair_calls(
     spoken: Sequence[Message | NewMessage | Cover], *, spelled: Callable[[str], str] = str
 ) -> Paired:
     """Return each call with its result behind it; ``spelled`` converts an id to the spelling of the provider."""
-    paired = Paired(pairs=defaultdict(list), strays=defaultdict(list))
+    paired = Paired(pairs=defaultdict(list), orphan_results=defaultdict(list))
     waiting: dict[str, deque[CallPair]] = defaultdict(deque)
     taken: set[str] = set()
     for number, each in enumerate(spoken):
@@ -50,7 +50,7 @@ def pair_calls(
                 if waiting[part.call_id]:
                     waiting[part.call_id].popleft().result = part
                 else:
-                    paired.strays[number].append(part)
+                    paired.orphan_results[number].append(part)
     return paired
 
 

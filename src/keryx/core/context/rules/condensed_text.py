@@ -12,7 +12,7 @@ from keryx.core.context.rules.compaction import Item
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.token_count import count_text
 from keryx.core.conversations.rules.part import MediaPart, Part, TextPart, ToolCallPart, ToolResultPart
-from keryx.core.values.json_value import JsonValue
+from keryx.core.values.json_value import as_text
 
 LINE_MIN: Final = 24
 GAP: Final = "(… {count} messages in between are left out here …)"
@@ -35,7 +35,6 @@ def condense(items: Sequence[Item], *, tokens: int, line_length: int) -> str:
 
 
 def _lines(items: Iterable[Item], *, tokens: int, line_length: int) -> list[str]:
-    """Return the lines of the first items that fit."""
     lines: list[str] = []
     for item in items:
         length = max(line_length, 2 * tokens) if isinstance(item, Cover) else line_length
@@ -61,17 +60,13 @@ def _part_text(part: Part) -> str:
         case TextPart():
             return part.text
         case ToolCallPart():
-            return f"(calls {part.name} with {_json(part.arguments)})"
+            return f"(calls {part.name} with {as_text(part.arguments)})"
         case ToolResultPart():
-            return f"({part.name} {'failed' if part.is_error else 'gave'}: {_json(part.output)})"
+            return f"({part.name} {'failed' if part.is_error else 'gave'}: {as_text(part.output)})"
         case MediaPart():
             return f"[{part.name or part.media_type}]"
         case _:
             return ""
-
-
-def _json(value: JsonValue) -> str:
-    return value if isinstance(value, str) else dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _cut(text: str, length: int) -> str:

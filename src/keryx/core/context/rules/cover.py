@@ -59,8 +59,6 @@ class Cover:
     tokens_after: int
     focus: str | None = None
     created_at: Micros = 0
-    dropped_at: Micros | None = None
-    cost: SummaryCost = SummaryCost()
 
     def __post_init__(self) -> None:
         if not 1 <= self.first_seq <= self.last_seq:
@@ -76,7 +74,7 @@ class Cover:
 def covers_on(
     covers: Iterable[Cover], branches: Sequence[Branch], *, session_id: str, no: int
 ) -> list[Cover]:
-    """Return the covers that apply to the branch, oldest range first: not dropped, and without overlaps.
+    """Return the covers that apply to the branch, oldest range first and without overlaps.
 
     Of overlapping covers the widest applies (a later compression wraps an earlier one), of equal ones the newest, and
     of two from the same moment the session's own.
@@ -85,8 +83,7 @@ def covers_on(
     holding = [
         cover
         for cover in covers
-        if cover.dropped_at is None
-        and _clip(path(branches, session_id=cover.session_id, no=cover.branch_no), cover)
+        if _clip(path(branches, session_id=cover.session_id, no=cover.branch_no), cover)
         == _clip(shown, cover)
     ]
     holding.sort(

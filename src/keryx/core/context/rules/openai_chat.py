@@ -7,7 +7,7 @@ model as it is: every call is followed by exactly one result.
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from json import dumps, loads
+from json import loads
 from typing import Final
 
 from keryx.core.context.rules.call_pairs import NO_RESULT, CallPair, orphan_result_text, pair_calls
@@ -26,7 +26,7 @@ from keryx.core.conversations.rules.message import (
     text_of,
 )
 from keryx.core.conversations.rules.part import IMAGES
-from keryx.core.values.json_value import JsonValue, check_json
+from keryx.core.values.json_value import JsonValue, as_text, check_json
 from keryx.errors import InvalidValue
 
 ChatMessage = dict[str, JsonValue]
@@ -73,9 +73,8 @@ def to_openai(
         elif each.role != "tool":
             pairs = paired.pairs[number]
             chat += [_chat_message(each, pairs, media or {}), *map(_chat_result, pairs)]
-        for stray in paired.strays[number]:
-            output = stray.output if isinstance(stray.output, str) else _text(stray.output)
-            chat.append({"role": "user", "content": orphan_result_text(stray, output)})
+        for result in paired.orphan_results[number]:
+            chat.append({"role": "user", "content": orphan_result_text(result, as_text(result.output))})
     return chat
 
 
@@ -217,23 +216,16 @@ def _chat_part(part: TextPart | MediaPart | UnknownPart, media: Mapping[str, byt
 
 
 def _chat_call(pair: CallPair) -> JsonValue:
-    name, arguments = pair.call.name, pair.call.arguments
-    text = arguments if isinstance(arguments, str) else _text(arguments)
-    return {"id": pair.call_id, "type": "function", "function": {"name": name, "arguments": text}}
+    function: JsonValue = {"name": pair.call.name, "arguments": as_text(pair.call.arguments)}
+    return {"id": pair.call_id, "type": "function", "function": function}
 
 
 def _output_content(output: JsonValue) -> JsonValue:
     """Return text and lists of content parts unchanged, any other value as its JSON text."""
-    if isinstance(output, str):
-        return output
     if (
         isinstance(output, list)
         and output
         and all(isinstance(item, dict) and "type" in item for item in output)
     ):
         return output
-    return _text(output)
-
-
-def _text(value: JsonValue) -> str:
-    return dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return as_text(output)

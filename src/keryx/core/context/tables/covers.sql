@@ -1,10 +1,10 @@
--- name: covers.list_standing
--- The summaries of a session that still stand, in order of their ranges.
+-- name: covers.list_of_session
+-- List the covers of a session that were not dropped, in the order of their ranges.
 SELECT session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at
 FROM covers WHERE session_id = :session_id AND dropped_at IS NULL ORDER BY first_seq, no
 
 -- name: covers.add
--- A summary that stands for a range of messages when the model looks.
+-- Add a cover under the next number of its session.
 INSERT INTO covers (
     session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at,
     model, input_tokens, cached_tokens, output_tokens, cost_micros
@@ -17,11 +17,11 @@ FROM covers c WHERE c.session_id = :session_id
 RETURNING no
 
 -- name: covers.drop
--- The originals stand for themselves again.
+-- Drop a cover.
 UPDATE covers SET dropped_at = :now WHERE session_id = :session_id AND no = :no AND dropped_at IS NULL
 
 -- name: covers.add_imported
--- A summary with the time it was made at, and the one it was dropped at.
+-- Add a cover of an imported session, with its number and times.
 INSERT INTO covers (
     session_id, no, branch_no, first_seq, last_seq, summary, focus, tokens_before, tokens_after, created_at, dropped_at,
     model, input_tokens, cached_tokens, output_tokens, cost_micros
@@ -32,5 +32,5 @@ VALUES (
 )
 
 -- name: covers.drop_of_session
--- The session's summaries.
+-- Delete the covers of a session.
 DELETE FROM covers WHERE session_id = :session_id

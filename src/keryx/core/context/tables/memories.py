@@ -1,6 +1,6 @@
-"""Memories: what is worth keeping beyond a session, for the audience that heard it and nobody else.
+"""Memories: notes that outlive their session, for the audience that heard them and nobody else.
 
-A row's text never changes: an edit is a new row that names the one it replaces. What was done is kept beside it.
+The text of a note never changes: an edit adds a note that names the one it replaces. Every change is recorded.
 """
 
 from typing import Literal, NamedTuple
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What was done to a memory."""
+    """A change of a note."""
 
     id: int
     memory_id: int
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who said something, if it was one person, and where: in a session, at a message of it, if that is known."""
+    """The author of a note, if it is one person, and the session and the message that it comes from, if known."""
 
     author_id: int | None
     session_id: str
@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 
 
 def add_memory(tx: Tx, *, audience_id: int, text: str, origin: Origin, replaces_id: int | None = None) -> int:
-    """Remember something that was said in a session; return its id."""
+    """Add a note and return its id."""
     memory_id: int = tx.value(
         "memories.add",
         audience_id=audience_id,
@@ -61,47 +61,49 @@ def add_memory(tx: Tx, *, audience_id: int, text: str, origin: Origin, replaces_
 
 
 def get_memory(tx: ReadTx, memory_id: int, *, person_id: int) -> Memory:
-    """Return a memory of an audience the person belongs to, forgotten or not."""
+    """Return a note, forgotten or not, if the person belongs to its audience."""
     row = tx.one(Memory, "memories.find_visible", memory_id=memory_id, person_id=person_id)
     if row is None:
         raise NotFound(f"There is no note {memory_id} that you may see.")
     return row
 
 
-def find_same(tx: ReadTx, text: str, *, audience_id: int, but_id: int = 0) -> int | None:
-    """Return which kept memory of an audience, but for one, says the same as ``text``, or None."""
-    row = tx.row("memories.find_same", audience_id=audience_id, fingerprint=fingerprint(text), but_id=but_id)
-    return None if row is None else int(row[0])
+def find_duplicate(tx: ReadTx, text: str, *, audience_id: int, except_id: int = 0) -> int | None:
+    """Return the id of another note of the audience with the same text, or None. Forgotten notes do not count."""
+    found: int | None = tx.value(
+        "memories.find_duplicate", audience_id=audience_id, fingerprint=fingerprint(text), except_id=except_id
+    )
+    return found
 
 
 def list_memories(tx: ReadTx, *, audience_id: int, limit: int) -> list[Memory]:
-    """Return what is remembered for an audience, newest first."""
+    """Return the notes of an audience that are not forgotten, newest first."""
     return tx.all(Memory, "memories.list_of_audience", audience_id=audience_id, limit=limit)
 
 
 def set_forgotten(tx: Tx, memory_id: int, *, forgotten: bool) -> bool:
-    """Forget a memory or take it back; say whether anything changed."""
+    """Forget a note, or restore a forgotten one. Return whether anything changed."""
     since_at = tx.now if forgotten else None
     return tx.run("memories.set_forgotten", memory_id=memory_id, since_at=since_at) == 1
 
 
 def add_change(tx: Tx, *, audience_id: int, memory_id: int, kind: ChangeKind, person_id: int) -> None:
-    """Keep what was done to a memory, and by whom."""
+    """Record a change of a note, and the person."""
     tx.run(
         "memories.add_change", audience_id=audience_id, memory_id=memory_id, kind=kind, person_id=person_id
     )
 
 
 def find_last_change(tx: ReadTx, audience_id: int) -> Change | None:
-    """Return the last change to what an audience remembers that is not taken back, or None."""
+    """Return the last change of an audience's notes that was not undone, or None."""
     return tx.one(Change, "memories.find_last_change", audience_id=audience_id)
 
 
 def set_undone(tx: Tx, change_id: int) -> None:
-    """Note that a change was taken back."""
+    """Mark a change as undone."""
     tx.run("memories.set_undone", change_id=change_id)
 
 
 def forget_session(tx: Tx, session_id: str) -> None:
-    """Let memories no longer name the session in which they were said; they stay."""
+    """Keep the notes of a purged session, without the reference to it."""
     tx.run("memories.forget_session", session_id=session_id)

@@ -1,7 +1,7 @@
-"""Keep, edit, forget and bring back what is remembered, for those who heard it and nobody else.
+"""Keep, edit, forget and restore notes, for the audience that heard them and nobody else.
 
-Nothing is overwritten: an edit is a new note that replaces the old one, and every change can be taken back, the last
-one first. A note that says what a kept one says is not kept twice.
+Nothing is overwritten: an edit adds a note that replaces the old one, and every change can be undone, the last one
+first. No two notes that are kept say the same.
 """
 
 from keryx.core.context.tables import memories
@@ -17,7 +17,7 @@ MEMORY_LENGTH_MAX = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteKept:
-    """The note has this number; ``is_new`` is False where it was kept before."""
+    """The number of the note; ``is_new`` is False if the note was kept before."""
 
     memory_id: int
     is_new: bool
@@ -25,7 +25,7 @@ class NoteKept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUndone:
-    """What was taken back: what had been done, and to which note."""
+    """The undone change, and its note."""
 
     kind: memories.ChangeKind
     memory: memories.Memory
@@ -39,32 +39,32 @@ def remember(
     person_id: int,
     origin: memories.Origin | None = None,
 ) -> NoteKept:
-    """Keep something said in a session for everybody who heard it; without ``origin`` the person said it last."""
+    """Keep a note of a session for its audience. The default ``origin`` is the person and the last message."""
     said = _checked(text)
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     people.lock_audience(tx, session.audience_id)
-    known = memories.find_same(tx, said, audience_id=session.audience_id)
+    known = memories.find_duplicate(tx, said, audience_id=session.audience_id)
     if known is not None:
         return NoteKept(memory_id=known, is_new=False)
     if origin is None:
         origin = memories.Origin(author_id=person_id, session_id=session_id, seq=session.last_seq or None)
     memory_id = memories.add_memory(tx, audience_id=session.audience_id, text=said, origin=origin)
     memory = memories.get_memory(tx, memory_id, person_id=person_id)
-    _changed(tx, memory, "kept", person_id=person_id)
+    _record_change(tx, memory, "kept", person_id=person_id)
     return NoteKept(memory_id=memory_id, is_new=True)
 
 
 def edit_memory(tx: Tx, session_id: SessionId, memory_id: int, text: str, *, person_id: int) -> NoteKept:
-    """Let a note say something else from now on; it gets a new number, and the old one is kept aside.
+    """Replace a note by a new one with another text and another number.
 
-    Raises ``InvalidValue`` for a text that another note says, and for a note that is forgotten.
+    Raise ``InvalidValue`` if another note has this text, or if the note is forgotten.
     """
     said = _checked(text)
     old = get_of_chat(tx, session_id, memory_id, person_id=person_id)
     people.lock_audience(tx, old.audience_id)
     if old.text == said:
         return NoteKept(memory_id=memory_id, is_new=False)
-    _refuse_twin(tx, said, old)
+    _refuse_duplicate(tx, said, old)
     if not memories.set_forgotten(tx, memory_id, forgotten=True):
         raise InvalidValue(f"Note {memory_id} is forgotten; /memory restore {memory_id} brings it back.")
     origin = memories.Origin(author_id=person_id, session_id=session_id)
@@ -72,44 +72,44 @@ def edit_memory(tx: Tx, session_id: SessionId, memory_id: int, text: str, *, per
         tx, audience_id=old.audience_id, text=said, origin=origin, replaces_id=memory_id
     )
     new = memories.get_memory(tx, new_id, person_id=person_id)
-    _changed(tx, new, "edited", person_id=person_id)
+    _record_change(tx, new, "edited", person_id=person_id)
     return NoteKept(memory_id=new_id, is_new=True)
 
 
 def forget(tx: Tx, memory_id: int, *, person_id: int, forgotten: bool = True) -> bool:
-    """Forget a memory the person may see, or take that back; say whether anything changed.
+    """Forget a note that the person may see, or restore it. Return whether anything changed.
 
-    Raises ``InvalidValue`` where a kept note says the same as the one to bring back.
+    Raise ``InvalidValue`` if a kept note says the same as the note to restore.
     """
     memory = memories.get_memory(tx, memory_id, person_id=person_id)
     people.lock_audience(tx, memory.audience_id)
     if not forgotten:
-        _refuse_twin(tx, memory.text, memory)
+        _refuse_duplicate(tx, memory.text, memory)
     if not memories.set_forgotten(tx, memory_id, forgotten=forgotten):
         return False
-    _changed(tx, memory, "forgotten" if forgotten else "restored", person_id=person_id)
+    _record_change(tx, memory, "forgotten" if forgotten else "restored", person_id=person_id)
     return True
 
 
 def undo_memory(tx: Tx, session_id: SessionId, *, person_id: int) -> MemoryUndone | None:
-    """Take back the last change to what is remembered for a session's audience; None where there is none left."""
+    """Undo the last change of the notes of a session's audience; return None if there is none left."""
     audience_id = sessions.get_visible(tx, session_id, person_id=person_id).audience_id
     people.lock_audience(tx, audience_id)
     change = memories.find_last_change(tx, audience_id)
     if change is None:
         return None
     memory = memories.get_memory(tx, change.memory_id, person_id=person_id)
-    # The last change first, each by its opposite: so every state there was comes back, and no note meets its twin.
+    # Changes are undone from the last one, each by its opposite. So no undo makes a duplicate of a note.
     memories.set_forgotten(tx, memory.id, forgotten=change.kind != "forgotten")
     if memory.replaces_id is not None and change.kind == "edited":
         memories.set_forgotten(tx, memory.replaces_id, forgotten=False)
     memories.set_undone(tx, change.id)
-    _tell(tx, memory, person_id=person_id)
+    _add_fact(tx, memory, person_id=person_id)
     return MemoryUndone(kind=change.kind, memory=memory)
 
 
 def get_of_chat(tx: Tx, session_id: SessionId, memory_id: int, *, person_id: int) -> memories.Memory:
-    """Return a note of those who read a session, forgotten or not: what others were told is not found."""
+    """Return a note of the session's audience, forgotten or not; the notes of other audiences are not found."""
     audience_id = sessions.get_visible(tx, session_id, person_id=person_id).audience_id
     memory = memories.get_memory(tx, memory_id, person_id=person_id)
     if memory.audience_id != audience_id:
@@ -124,22 +124,22 @@ def _checked(text: str) -> str:
     return said
 
 
-def _refuse_twin(tx: Tx, text: str, memory: memories.Memory) -> None:
-    twin = memories.find_same(tx, text, audience_id=memory.audience_id, but_id=memory.id)
-    if twin is not None:
-        raise InvalidValue(f"Note {twin} says that already.")
+def _refuse_duplicate(tx: Tx, text: str, memory: memories.Memory) -> None:
+    duplicate = memories.find_duplicate(tx, text, audience_id=memory.audience_id, except_id=memory.id)
+    if duplicate is not None:
+        raise InvalidValue(f"Note {duplicate} says that already.")
 
 
-def _changed(tx: Tx, memory: memories.Memory, kind: memories.ChangeKind, *, person_id: int) -> None:
+def _record_change(tx: Tx, memory: memories.Memory, kind: memories.ChangeKind, *, person_id: int) -> None:
     memories.add_change(
         tx, audience_id=memory.audience_id, memory_id=memory.id, kind=kind, person_id=person_id
     )
-    _tell(tx, memory, person_id=person_id)
+    _add_fact(tx, memory, person_id=person_id)
 
 
-def _tell(tx: Tx, memory: memories.Memory, *, person_id: int) -> None:
+def _add_fact(tx: Tx, memory: memories.Memory, *, person_id: int) -> None:
     if memory.session_id is None:
-        # Its session was purged: the fact has no other stream left.
+        # The session was purged, so the fact goes to the person's feed.
         feed.add_personal_event(tx, person_id, "memory", memory.id)
     else:
         feed.add_event(tx, memory.session_id, "memory", memory.id)

@@ -1,4 +1,4 @@
-"""``/memory``: what is remembered for those who read this chat; shown, edited, forgotten, and each of it taken back."""
+"""``/memory``: list, show, edit, forget and restore the notes of this chat's audience, and undo these changes."""
 
 import re
 from difflib import get_close_matches
@@ -6,6 +6,7 @@ from typing import Final
 
 from keryx.core.context.tables import memories
 from keryx.core.context.transactions.manage_memory import edit_memory, forget, get_of_chat, undo_memory
+from keryx.core.context.views.prompt_facts import SEARCHED
 from keryx.core.conversations.tables import sessions
 from keryx.core.conversations.transactions.command_context import (
     CommandContext,
@@ -19,7 +20,6 @@ from keryx.errors import InvalidValue
 from keryx.store.database import Tx
 
 SHOWN: Final = 20
-SEARCHED: Final = 1_000
 USAGE: Final = (
     "/memory [words or number]; /memory edit <number> <text>; /memory forget <number>; "
     "/memory restore <number>; /memory undo."
@@ -38,7 +38,7 @@ _UNDONE: Final = {
 
 
 def memory(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome:
-    """Show what is remembered for those who read this chat, or change it."""
+    """Show or change the notes of this chat's audience."""
     change = _CHANGE.fullmatch(arguments)
     if change is not None:
         return say(context, _change(tx, context, change))
@@ -52,7 +52,7 @@ def _list(tx: Tx, context: CommandContext, words: list[str]) -> str:
     kept = memories.list_memories(tx, audience_id=session.audience_id, limit=SEARCHED)
     found = [note for note in kept if all(word in note.text.casefold() for word in words)]
     if not found:
-        # A word that is spelled like a change was hardly meant to be looked for.
+        # A word like the name of a change was probably meant as one.
         meant = get_close_matches(words[0], _CHANGES, n=1) if words else []
         hint = f" Did you mean /memory {meant[0]}?" if meant else ""
         return (
@@ -67,7 +67,7 @@ def _list(tx: Tx, context: CommandContext, words: list[str]) -> str:
 
 
 def _show(tx: Tx, context: CommandContext, number: int) -> str:
-    """Return a note, who said it when and where, and what it replaced."""
+    """Return a note with its author, time and place, and the note that it replaced."""
     note = get_of_chat(tx, context.session_id, number, person_id=context.person.id)
     who = "" if note.author_id is None else f" by {people.get_person(tx, note.author_id).name}"
     where = "" if note.session_id is None else f", in {note.session_id}"
@@ -86,7 +86,7 @@ def _show(tx: Tx, context: CommandContext, number: int) -> str:
 def _change(tx: Tx, context: CommandContext, written: re.Match[str]) -> str:
     what, number, text = written[1].lower(), written[2], written[3].strip()
     if (number is None) != (what == "undo") or bool(text) != (what == "edit"):
-        raise InvalidValue(f"/memory {what} is not written so: {USAGE}")
+        raise InvalidValue(f"/memory {what} is not a valid command. Write {USAGE}")
     person_id = context.person.id
     if number is None:
         return _undo(tx, context)

@@ -14,25 +14,23 @@ from keryx.store.database import Tx
 
 def usage(tx: Tx, context: CommandContext, _arguments: str) -> CommandOutcome:
     """Show tokens and estimated cost of this conversation and of today, by model, and how full the context is."""
-    gauge = turns.find_gauge(tx, context.session_id)
-    full = [] if gauge is None else gauge.lines()
-    return say(context, "\n".join([*used_lines(tx, context), *full]))
+    context_usage = turns.find_context_usage(tx, context.session_id)
+    lines = [] if context_usage is None else context_usage.lines()
+    return say(context, "\n".join([*used_lines(tx, context), *lines]))
 
 
 def used_lines(tx: Tx, context: CommandContext) -> list[str]:
-    """Return the lines; where others read the chat, today's are those of this conversation alone."""
+    """Return the lines. In a chat that others read, today's usage is that of this conversation alone."""
     person_id, until = context.person.id, tx.now + 1
     session = sessions.get_visible(tx, context.session_id, person_id=person_id)
-    summaries = views.list_sums_of_summaries(tx, person_id, session_id=session.id, since=0, until=until)
-    rows = [*views.list_sums_of_session(tx, session.id, since=0, until=until), *summaries]
+    rows = views.list_sums_of_session(tx, session.id, since=0, until=until)
     today_at = day_begun_at(tx.now, zone=context.settings.reset.default.zone)
     if context.source.chat_type == "dm":
-        written = views.list_sums_of_summaries(tx, person_id, session_id=None, since=today_at, until=until)
-        today = [*views.list_models_since(tx, person_id, since=today_at), *_used(written)]
+        today = views.list_models_since(tx, person_id, since=today_at)
     else:
         today = _used(row for row in rows if row.quarter * views.QUARTER >= today_at)
     last = total_by(views.list_models_of_last_turn(tx, session.id))
-    of_summaries = total(row.amount for row in summaries)
+    of_summaries = total(row.amount for row in rows if row.is_summary)
     return [
         *format_usage("This conversation", total_by(_used(rows))),
         *([f"Summaries in it: {format_amount(of_summaries)}"] if of_summaries.has_tokens else []),

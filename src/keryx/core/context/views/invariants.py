@@ -1,4 +1,4 @@
-"""What must hold in the rows of summaries at every moment."""
+"""The invariants of covers."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from keryx.store.database import ReadTx
 
 
 def follow_covers(tx: ReadTx) -> Iterator[Breach]:
-    """Follow where the summaries of each session stand."""
-    for (session_id,) in tx.rows("cover_invariants.list_covered"):
+    """Yield the covers whose range is not on the path of their branch."""
+    for session_id in tx.values("cover_invariants.list_covered"):
         yield from _follow(tx, session_id)
 
 
@@ -25,5 +25,5 @@ def _follow(tx: ReadTx, session_id: str) -> Iterator[Breach]:
             yield Breach(rule="I8", session_id=session_id, what=f"summary {cover.no}: {error}")
             continue
         if not all(branch_paths.is_on_path(tx, covered, seq) for seq in (cover.first_seq, cover.last_seq)):
-            what = f"summary {cover.no} stands for messages that are not there"
+            what = f"summary {cover.no} covers messages that do not exist"
             yield Breach(rule="I8", session_id=session_id, what=what)

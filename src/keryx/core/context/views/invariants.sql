@@ -1,3 +1,3 @@
 -- name: cover_invariants.list_covered
--- Sessions that keep a summary: where the summary stands has to be followed.
+-- List the sessions with covers.
 SELECT DISTINCT session_id FROM covers WHERE dropped_at IS NULL ORDER BY session_id

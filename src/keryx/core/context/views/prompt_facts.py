@@ -1,10 +1,13 @@
-"""What the agent is told about where it is, as facts; ``context.rules.prompt`` makes the text."""
+"""The facts about a conversation for the prompt and for compaction, and its notes."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import ContextFacts
-from keryx.core.context.views.memories import recall_memories
+from keryx.core.context.rules.recall import choose_notes, rank_notes
+from keryx.core.context.tables import memories, pins
+from keryx.core.context.tables.memories import Memory
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.rules.session_settings import decode_personality
 from keryx.core.conversations.rules.source import Source
@@ -13,10 +16,21 @@ from keryx.core.conversations.views.transcript import list_transcript
 from keryx.core.deliveries.tables import home_channels
 from keryx.store.database import ReadTx
 
-__all__ = ["show_context"]
+SEARCHED: Final = 1_000
+"""How many of the newest notes are searched."""
+LOOKED_BACK: Final = 20
+"""How many messages are searched for the last message of a person."""
 
-LOOKED_BACK = 20
-"""How many messages are looked through for what a person said last."""
+
+def recall_memories(tx: ReadTx, audience_id: int, *, said: str) -> list[Memory]:
+    """Return the notes of an audience for the prompt, oldest first, if ``said`` is the last message."""
+    return choose_notes(memories.list_memories(tx, audience_id=audience_id, limit=SEARCHED), said)
+
+
+def find_memories(tx: ReadTx, session_id: str, *, person_id: int, words: str, limit: int) -> list[Memory]:
+    """Return the notes of the session's audience that contain some of the words, best first."""
+    audience_id = sessions.get_visible(tx, session_id, person_id=person_id).audience_id
+    return rank_notes(memories.list_memories(tx, audience_id=audience_id, limit=SEARCHED), words)[:limit]
 
 
 def show_context(
@@ -30,8 +44,8 @@ def show_context(
 ) -> ContextFacts:
     """Return the facts for a session's next turn; ``platforms`` are those connected now.
 
-    ``said`` is what a person said last, by which notes are recalled; where it is None, it is looked up. ``source`` is
-    who speaks now, and where; without one, it is where the session was opened.
+    ``said`` is the text of a person's last message, by which notes are chosen; if None, it is read from the transcript.
+    ``source`` is the source of the current message; by default, the source that opened the session.
     """
     session = sessions.get_visible(tx, session_id, person_id=person_id)
     channels = {
@@ -57,6 +71,11 @@ def show_context(
 
 
 def last_said(messages: Sequence[Message | Cover]) -> str:
-    """Return what a person said last, or nothing."""
+    """Return the text of the last message of a person, or an empty text."""
     users = (each for each in reversed(messages) if isinstance(each, Message) and each.role == "user")
     return next((message.text for message in users), "")
+
+
+def pinned_seqs(tx: ReadTx, session_id: str) -> frozenset[int]:
+    """Return the numbers of the session's pinned messages, some perhaps on branches that are not shown."""
+    return frozenset(pins.list_pins(tx, session_id))

@@ -1,27 +1,29 @@
-"""What was used: tokens, cost and tool calls, by day, by model and by session.
+"""Usage: tokens, cost and tool calls, by day, by model and by session; and the usage of a context window.
 
-Summed from the messages themselves, so every branch counts: what was undone was paid for. What models used to write
-summaries is in no message, and counts beside them.
+Sums include the messages of all branches, because undone messages were paid for too, and the usage of summaries, which
+are no messages.
 """
 
-from collections.abc import Iterable
+from dataclasses import fields
 from datetime import date
 from typing import Final, NamedTuple
 
 from keryx.clock import MINUTE, Micros
-from keryx.core.context.rules.usage import Amount, total, total_by
+from keryx.core.context.rules.context_usage import ContextUsage
+from keryx.core.context.rules.usage import Amount as Amount
+from keryx.core.context.rules.usage import total, total_by
 from keryx.core.conversations.tables import sessions
+from keryx.core.turns.tables import turns
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.store.database import ReadTx, Row
 from keryx.values import dataclass
 
-__all__ = ["Amount", "Usage", "show_usage"]
-
 QUARTER: Final[Micros] = 15 * MINUTE
-"""Every time zone's days begin at a multiple of it."""
+"""In every time zone, days begin at a multiple of this."""
 
-_OF_MODELS: Final = ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens", "cost_micros")
-"""What is summed of a model, in the order of the columns."""
+_AMOUNTS: Final = tuple(field.name for field in fields(Amount))
+_TOKENS: Final = ("input_tokens", "cached_tokens", "output_tokens", "thinking_tokens", "cost_micros")
+"""The sums of a model, in the order of the columns."""
 
 
 class UsageRow(NamedTuple):
@@ -30,6 +32,8 @@ class UsageRow(NamedTuple):
     quarter: int
     model: str | None
     session_id: str
+    is_summary: int
+    """Whether these are the sums of summaries."""
     messages: int
     tool_calls: int
     input_tokens: int
@@ -40,21 +44,13 @@ class UsageRow(NamedTuple):
 
     @property
     def amount(self) -> Amount:
-        """What was used."""
-        return Amount(
-            messages=self.messages,
-            tool_calls=self.tool_calls,
-            input_tokens=self.input_tokens,
-            cached_tokens=self.cached_tokens,
-            output_tokens=self.output_tokens,
-            thinking_tokens=self.thinking_tokens,
-            cost_micros=self.cost_micros,
-        )
+        """The sums as an amount."""
+        return Amount(**{name: getattr(self, name) for name in _AMOUNTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The same amounts, told by local day, by model (None: not known) and by session."""
+    """Amounts by local day, by model (None: unknown) and by session."""
 
     total: Amount
     days: dict[date, Amount]
@@ -71,14 +67,13 @@ def show_usage(
     zone: str = "UTC",
     session_id: str | None = None,
 ) -> Usage:
-    """Return what was used from ``since`` up to, but without, ``until``, with days as the clocks of ``zone`` show."""
+    """Return the usage from ``since`` until before ``until``, with the days of ``zone``."""
     clocks = zone_of(zone)
     if session_id is None:
         rows = list_sums(tx, person_id, since=since, until=until)
     else:
         sessions.get_visible(tx, session_id, person_id=person_id)
         rows = list_sums_of_session(tx, session_id, since=since, until=until)
-    rows += list_sums_of_summaries(tx, person_id, session_id=session_id, since=since, until=until)
     return Usage(
         total=total(row.amount for row in rows),
         days=total_by((datetime_of(row.quarter * QUARTER, clocks).date(), row.amount) for row in rows),
@@ -87,38 +82,13 @@ def show_usage(
     )
 
 
-def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[tuple[str | None, Amount]]:
-    """Return what each model was used for since then in what a person may see."""
-    return _amounts(tx.rows("usage.list_models_since", person_id=person_id, since=since))
-
-
-def list_models_of_last_turn(tx: ReadTx, session_id: str) -> list[tuple[str | None, Amount]]:
-    """Return what each model was used for in a session's last turn that somebody waited for."""
-    return _amounts(tx.rows("usage.list_models_of_last_turn", session_id=session_id))
-
-
 def list_sums(tx: ReadTx, person_id: int, *, since: Micros, until: Micros) -> list[UsageRow]:
-    """Return the sums of what a person may see from ``since`` up to, but without, ``until``."""
+    """Return the sums of the sessions that a person may see, those of summaries apart."""
     return tx.all(UsageRow, "usage.list_sums", person_id=person_id, since=since, until=until, quarter=QUARTER)
 
 
-def list_sums_of_summaries(
-    tx: ReadTx, person_id: int, *, session_id: str | None, since: Micros, until: Micros
-) -> list[UsageRow]:
-    """Return what was used to write the summaries of what a person may see, or of one session of it."""
-    return tx.all(
-        UsageRow,
-        "usage.list_sums_of_summaries",
-        person_id=person_id,
-        session_id=session_id,
-        since=since,
-        until=until,
-        quarter=QUARTER,
-    )
-
-
 def list_sums_of_session(tx: ReadTx, session_id: str, *, since: Micros, until: Micros) -> list[UsageRow]:
-    """Return the sums of one session, which the caller has made sure may be seen."""
+    """Return the sums of a session, those of summaries apart. The caller checks that the person may see the session."""
     return tx.all(
         UsageRow,
         "usage.list_sums_of_session",
@@ -129,5 +99,21 @@ def list_sums_of_session(tx: ReadTx, session_id: str, *, since: Micros, until: M
     )
 
 
-def _amounts(rows: Iterable[Row]) -> list[tuple[str | None, Amount]]:
-    return [(model, Amount(**dict(zip(_OF_MODELS, counts, strict=True)))) for model, *counts in rows]
+def list_models_since(tx: ReadTx, person_id: int, *, since: Micros) -> list[tuple[str | None, Amount]]:
+    """Return the usage of each model since a time, in the sessions that a person may see."""
+    return _amounts(tx.rows("usage.list_models_since", person_id=person_id, since=since))
+
+
+def list_models_of_last_turn(tx: ReadTx, session_id: str) -> list[tuple[str | None, Amount]]:
+    """Return the usage of each model in the session's last turn with an answer."""
+    return _amounts(tx.rows("usage.list_models_of_last_turn", session_id=session_id))
+
+
+def show_context_usage(tx: ReadTx, session_id: str, *, person_id: int) -> ContextUsage | None:
+    """Return the usage of the context window in the last request to a model; None if there was none."""
+    sessions.get_visible(tx, session_id, person_id=person_id)
+    return turns.find_context_usage(tx, session_id)
+
+
+def _amounts(rows: list[Row]) -> list[tuple[str | None, Amount]]:
+    return [(model, Amount(**dict(zip(_TOKENS, counts, strict=True)))) for model, *counts in rows]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from keryx.clock import Micros
-from keryx.core.approvals.tables import approval_rules
+from keryx.core.approvals import tables as approvals
 from keryx.core.conversations.rules.message import NewMessage, usage_of
 from keryx.core.conversations.rules.session import CloseReason, SessionId, SessionState
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -195,7 +195,7 @@ def close_session(tx: Tx, session_id: str, *, reason: str) -> bool:
     """Close a session and delete its standing approvals; return whether it was open."""
     if tx.run("sessions.close", session_id=session_id, reason=reason) != 1:
         return False
-    approval_rules.drop_of_session(tx, session_id)
+    approvals.drop_rules_of_session(tx, session_id)
     return True
 
 

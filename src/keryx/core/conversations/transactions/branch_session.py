@@ -214,7 +214,7 @@ def _show(
         if item.seq is not None and (is_elsewhere or not branch_paths.is_on_path(tx, shown, item.seq)):
             inbox.finish(tx, item.id, fate="cancelled", note=TAKEN_BACK)
             feed.add_event(tx, session_id, "inbox", item.id)
-            outbox.end_held(tx, session_id, PREVIEW_TAKEN_BACK)
+            outbox.end_previews(tx, session_id, PREVIEW_TAKEN_BACK)
     feed.add_event(tx, session_id, "branch", no)
     return Branched(branch_no=no, message_count=count)
 

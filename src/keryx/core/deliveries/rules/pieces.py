@@ -1,4 +1,4 @@
-"""What a platform is given to send: one message at a time, a text or a medium."""
+"""The pieces of a delivery: each is one message of a platform, a text or a medium."""
 
 from typing import Literal, TypeAlias
 

@@ -56,6 +56,20 @@ class Address:
         )
 
     @classmethod
+    def from_columns(cls, platform: str, account: str, chat_id: str, thread_id: str | None) -> Self:
+        """Return the address in the columns of a row, in which an empty account means none."""
+        return cls(platform=platform, account=account or None, chat_id=chat_id, thread_id=thread_id)
+
+    def columns(self) -> dict[str, str | None]:
+        """Return the columns that ``from_columns`` reads."""
+        return {
+            "platform": self.platform,
+            "account": self.account or "",
+            "chat_id": self.chat_id,
+            "thread_id": self.thread_id,
+        }
+
+    @classmethod
     def of(cls, source: Source) -> Self:
         """Return the address of the chat that a message came from."""
         return cls(

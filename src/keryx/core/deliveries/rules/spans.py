@@ -1,7 +1,7 @@
-"""What of a text loses its meaning when it is parted: links, code, emphasis, HTML entities and URLs.
+"""Find the spans of a text that must not be cut: links, code, emphasis, HTML entities and URLs.
 
-Markdown as people and models write it, not to the letter. Spans nest and never cross. Time grows with the marks, of
-which only so many are looked at.
+Markdown as people and models write it, not the full specification. Spans nest and never cross. The time grows with the
+number of marks, which is bounded.
 """
 
 import re
@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 MARKS_MAX: Final = 100_000
-"""A quarter of a second's work; whatever has more of them is not written to be read."""
+"""A quarter of a second of work; a text with more marks is not written for readers."""
 
 _URL: Final = r"ttps?://[^\s<>`*()\[\]]+(?:\([^\s<>`*()\[\]]*\)[^\s<>`*()\[\]]*)*"
 _TARGET: Final = r"\([^\s()]*(?:\([^\s()]*\)[^\s()]*)*(?:[ ]\"[^\"\n]*\")?\)"
-# All begin with one set of characters, because a text without them is passed over quickly.
+# All alternatives begin with one set of characters, so that a text without them is scanned quickly.
 _MARK: Final = re.compile(
     rf"""
     [h&`*_~!\[\]\n\\](?:
@@ -34,14 +34,14 @@ _BRACKET: Final = "["
 
 
 class Span(NamedTuple):
-    """From where to before where."""
+    """The start, and the end (exclusive)."""
 
     start: int
     stop: int
 
 
 def find_spans(text: str, ranges: Iterable[tuple[int, int]]) -> list[Span]:
-    """Return what should not be parted within ranges of a text that hold no code blocks, outer spans before inner."""
+    """Return the spans within ranges of a text that hold no code blocks, outer spans before inner ones."""
     spans: list[Span] = []
     left = MARKS_MAX
     for start, stop in ranges:
@@ -71,7 +71,7 @@ def _paired(text: str, marks: "list[re.Match[str]]") -> list[Span]:
 
 
 def _closing_code(marks: "list[re.Match[str]]") -> dict[int, int]:
-    """Return which run of backticks closes which: the next one of the same length in the paragraph."""
+    """Map each opening run of backticks to its closing run: the next one of the same length in the paragraph."""
     closing: dict[int, int] = {}
     last: dict[str, int] = {}
     for number in range(len(marks) - 1, -1, -1):
@@ -95,7 +95,7 @@ class _Pairs:
         self._counts: Counter[str] = Counter()
 
     def ended_by(self, mark: "re.Match[str]") -> int | None:
-        """Return where the span begins that a mark ends, if it ends one."""
+        """Return the start of the span that ends with this mark, or None."""
         match mark.lastgroup:
             case "url" | "entity":
                 return mark.start()
@@ -131,7 +131,7 @@ class _Pairs:
         self._counts[mark] += 1
 
     def _pop(self, mark: str) -> int | None:
-        """Return where the last mark of a kind opened; what opened after it never closes."""
+        """Return the start of the last open mark of a kind, and drop the marks opened after it: they never close."""
         while self._counts[mark]:
             last, start = self._open.pop()
             self._counts[last] -= 1

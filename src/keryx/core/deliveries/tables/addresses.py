@@ -1,4 +1,4 @@
-"""Addresses: when somebody last spoke there, and which of them are dead."""
+"""Addresses: when the last message arrived from them, and which of them are dead."""
 
 from typing import NamedTuple
 
@@ -22,16 +22,16 @@ class KnownAddress(NamedTuple):
     last_inbound_at: Micros | None
 
 
-def note_inbound(tx: Tx, address: Address) -> None:
-    """Note that somebody spoke there now, so that it is not dead."""
-    tx.run("addresses.note_inbound", address=str(address), **_surface(address))
+def record_inbound(tx: Tx, address: Address) -> None:
+    """Record that a message arrived from the address now, so that the address is alive."""
+    tx.run("addresses.record_inbound", address=str(address), **_surface(address))
 
 
-def note_dead(tx: Tx, address: Address, *, reason: str) -> None:
-    """Note that nothing arrives there, and when to probe it again: later each time."""
+def mark_dead(tx: Tx, address: Address, *, reason: str) -> None:
+    """Mark an address as dead, and set the time of the next probe: later each time."""
     known = find_address(tx, address)
     tx.run(
-        "addresses.note_dead",
+        "addresses.mark_dead",
         address=str(address),
         reason=clean_text(reason),
         probe_at=probe_at(0 if known is None else known.probes, now=tx.now),
@@ -39,13 +39,13 @@ def note_dead(tx: Tx, address: Address, *, reason: str) -> None:
     )
 
 
-def note_alive(tx: Tx, address: Address) -> bool:
-    """Note that something arrived there; say whether it was thought dead."""
-    return tx.run("addresses.note_alive", address=str(address)) == 1
+def mark_alive(tx: Tx, address: Address) -> None:
+    """Mark an address as alive after a successful delivery."""
+    tx.run("addresses.mark_alive", address=str(address))
 
 
 def find_address(tx: ReadTx, address: Address) -> KnownAddress | None:
-    """Return what is known of an address, or None."""
+    """Return the row of an address, or None."""
     return tx.one(KnownAddress, "addresses.find", address=str(address))
 
 

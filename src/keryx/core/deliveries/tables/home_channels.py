@@ -1,4 +1,4 @@
-"""Home channels: where a platform's output goes when no chat is named."""
+"""Home channels: the chats that receive a platform's output if a route names no chat."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from keryx.store.database import ReadTx, Tx
 
 
 class Home(NamedTuple):
-    """A home channel and what its chat is called."""
+    """A home channel, and the name of its chat."""
 
     address: Address
     chat_name: str | None
@@ -16,24 +16,12 @@ class Home(NamedTuple):
 
 def set_home(tx: Tx, home: Home, *, set_by: int) -> None:
     """Make a chat the home channel of its account."""
-    address = home.address
-    tx.run(
-        "home_channels.set",
-        platform=address.platform,
-        account=address.account or "",
-        chat_id=address.chat_id,
-        thread_id=address.thread_id,
-        chat_name=clean_text(home.chat_name),
-        set_by=set_by,
-    )
+    tx.run("home_channels.set", **home.address.columns(), chat_name=clean_text(home.chat_name), set_by=set_by)
 
 
 def list_homes(tx: ReadTx) -> dict[str, Home]:
-    """Return each platform's home channel; of several accounts' the one set last."""
+    """Return the home channel of each platform; if several accounts have one, the newest."""
     return {
-        platform: Home(
-            Address(platform=platform, account=account or None, chat_id=chat_id, thread_id=thread_id),
-            chat_name,
-        )
-        for platform, account, chat_id, thread_id, chat_name in tx.rows("home_channels.list")
+        platform: Home(Address.from_columns(platform, *where), chat_name)
+        for platform, *where, chat_name in tx.rows("home_channels.list")
     }

@@ -5,8 +5,8 @@ sent_pieces
 
 -- name: outbox.add
 -- wakes: deliveries
--- Something to say at a complete address; a reply of one turn to one address is there only once, and what was held
--- as its preview becomes it.
+-- Add a message to send. A turn has one reply for each address; if the turn has a preview there, the preview becomes
+-- the reply.
 INSERT INTO outbox (
     session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
     idempotency_key, due_at, created_at
@@ -20,8 +20,8 @@ SET parts = excluded.parts, reply_to = excluded.reply_to, held_at = NULL, due_at
 WHERE outbox.held_at IS NOT NULL
 RETURNING id
 
--- name: outbox.hold
--- A reply whose turn still writes it: shown, but not to be sent yet; nothing where the turn has one there.
+-- name: outbox.add_preview
+-- Add the preview row of a reply that the turn is still writing, unless the turn has a reply at the address.
 INSERT INTO outbox (
     session_id, turn_id, kind, state, platform, account, chat_id, thread_id, address, reply_to, parts,
     idempotency_key, due_at, created_at, held_at
@@ -33,56 +33,53 @@ VALUES (
 ON CONFLICT (turn_id, address, kind) WHERE kind IN ('reply', 'scheduled') DO NOTHING
 
 -- name: outbox.has_waiting
--- Whether something is to be shown at an address before anything new is.
+-- Find whether a delivery to an address is unfinished.
 SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL LIMIT 1
 
--- name: outbox.find_held
--- The preview of a turn's reply.
+-- name: outbox.find_preview
+-- Find the preview row of a turn's reply.
 SELECT {delivery}
 FROM outbox WHERE turn_id = :turn_id AND held_at IS NOT NULL
 
--- name: outbox.doubt_preview
--- From now on, until it is told otherwise, the preview may be there without our knowing its number.
+-- name: outbox.begin_preview
+-- Record that the preview is about to be sent: until the result is known, it may be shown under an unknown id.
 UPDATE outbox SET maybe_repeated_at = :now
 WHERE id = :outbox_id AND held_at IS NOT NULL AND platform_message_id IS NULL AND maybe_repeated_at IS NULL
 
--- name: outbox.note_preview
--- The preview is there under this number, or (without one) it is certainly not there.
+-- name: outbox.record_preview
+-- Record the id of the preview's message, or (without an id) that the preview is not shown.
 UPDATE outbox SET platform_message_id = CAST(:platform_message_id AS TEXT), maybe_repeated_at = NULL
 WHERE id = :outbox_id AND platform_message_id IS NULL AND state = 'ready'
 
--- name: outbox.adopt_held
--- What lost turns of the session showed so far is the preview of this turn now.
+-- name: outbox.move_previews
+-- Move the previews of the session's lost turns to this turn.
 UPDATE outbox SET turn_id = :turn_id WHERE session_id = :session_id AND held_at IS NOT NULL AND turn_id <> :turn_id
 
--- name: outbox.list_held_turns
--- The turns of a session that showed what they would say, and have not ended it.
-SELECT DISTINCT turn_id FROM outbox WHERE session_id = :session_id AND held_at IS NOT NULL ORDER BY turn_id
-
--- name: outbox.release_held
+-- name: outbox.end_previews
 -- wakes: deliveries
--- The turn says nothing more: what it showed so far stays, in this form.
-UPDATE outbox SET parts = :parts, held_at = NULL, due_at = :now WHERE turn_id = :turn_id AND held_at IS NOT NULL
+-- Make the previews of a session deliveries with these parts, because no reply will replace them.
+UPDATE outbox SET parts = :parts, held_at = NULL, due_at = :now WHERE session_id = :session_id AND held_at IS NOT NULL
 
--- name: outbox.drop_held
--- Nothing of it was shown, and nothing will be.
+-- name: outbox.drop_previews
+-- Delete the previews of a session that were never shown.
 DELETE FROM outbox
-WHERE turn_id = :turn_id AND held_at IS NOT NULL AND platform_message_id IS NULL AND maybe_repeated_at IS NULL
+WHERE session_id = :session_id AND held_at IS NOT NULL AND platform_message_id IS NULL AND maybe_repeated_at IS NULL
 
--- name: outbox.note_piece
--- One more piece is sent; the first one's number is the delivery's.
+-- name: outbox.record_piece
+-- Count a sent piece. The id of the first piece is the id of the delivery.
 UPDATE outbox SET
     sent_pieces = sent_pieces + 1,
     platform_message_id = COALESCE(platform_message_id, CAST(:platform_message_id AS TEXT))
 WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_epoch = :epoch
 
 -- name: outbox.find
--- One delivery by id.
+-- Find a delivery by id.
 SELECT {delivery}
 FROM outbox WHERE id = :outbox_id
 
 -- name: outbox.list_due
--- What an account may send now: for each address the oldest unfinished one, and nothing to addresses known dead.
+-- List the deliveries that an account may send now: for each address the oldest unfinished one, except to dead addresses
+-- that are not due for a probe.
 SELECT {o.delivery}
 FROM outbox o
 WHERE o.platform = :platform AND o.account = :account AND o.state = 'ready' AND o.due_at <= :now
@@ -94,13 +91,13 @@ ORDER BY o.due_at, o.id
 LIMIT :limit
 
 -- name: outbox.claim
--- This gateway sends it now.
+-- Claim a delivery for this gateway.
 UPDATE outbox SET state = 'sending', attempts = attempts + 1, claimed_by = :holder, claim_epoch = :epoch
 WHERE id = :outbox_id AND state = 'ready'
 RETURNING {delivery}
 
--- name: outbox.list_taken
--- What a gateway has taken under its present hold of an account and not settled.
+-- name: outbox.list_claimed
+-- List the unfinished deliveries that a gateway claimed under its current connector lease.
 SELECT {delivery}
 FROM outbox
 WHERE state = 'sending' AND platform = :platform AND account = :account
@@ -108,8 +105,8 @@ WHERE state = 'sending' AND platform = :platform AND account = :account
 ORDER BY id
 
 -- name: outbox.list_stuck
--- Being sent by a gateway that no longer holds the account; in the order of the index on what is being sent, or every
--- delivery is read.
+-- List deliveries claimed by a gateway that no longer holds the account. The order is that of the index on deliveries
+-- being sent; another order would read all deliveries.
 SELECT {o.delivery}
 FROM outbox o
 WHERE o.state = 'sending'
@@ -120,7 +117,7 @@ ORDER BY o.platform, o.account, o.id
 LIMIT :limit
 
 -- name: outbox.record
--- What an attempt made of it, by the word of whoever made the attempt.
+-- Record the result of an attempt, if the gateway that made the attempt still owns the delivery.
 UPDATE outbox SET
     state = :state,
     due_at = COALESCE(CAST(:due_at AS BIGINT), due_at),
@@ -135,26 +132,16 @@ WHERE id = :outbox_id AND state = 'sending' AND claimed_by = :holder AND claim_e
 
 -- name: outbox.find_next
 -- wakes: deliveries
--- Whether more is to be said at an address, now or later.
+-- Find whether a delivery to an address is unfinished, to wake the delivery loop.
 SELECT 1 FROM outbox WHERE address = :address AND state IN ('ready', 'sending') AND held_at IS NULL LIMIT 1
 
--- name: outbox.count_unsettled
--- How many messages of a platform are to be sent, or on their way.
-SELECT COUNT(*) FROM outbox WHERE platform = :platform AND state IN ('ready', 'sending')
-
--- name: outbox.list_fates
--- What became of everything that was to be said on a platform, oldest first.
-SELECT id, turn_id, kind, state, chat_id, idempotency_key FROM outbox
-WHERE platform = :platform AND id > :after
-ORDER BY id LIMIT :limit
-
 -- name: outbox.find_of_key
--- Whether a turn has something to say under a key.
+-- Find whether a turn has queued a delivery under a key.
 SELECT 1 FROM outbox WHERE turn_id = :turn_id AND idempotency_key = :idempotency_key LIMIT 1
 
 -- name: outbox.end_unsent
 -- wakes: deliveries
--- Nobody will ever say it: whoever was to is gone, perhaps in the middle of it.
+-- End the unfinished deliveries to an address that no longer exists.
 UPDATE outbox SET
     state = CASE WHEN state = 'sending' THEN 'unknown' ELSE 'dead' END,
     attempts = CASE WHEN attempts = 0 THEN 1 ELSE attempts END,
@@ -164,9 +151,9 @@ RETURNING id, session_id
 
 -- name: outbox.drop_of_session
 -- wakes: deliveries
--- What was said, or was still to be said, by the session.
+-- Delete the deliveries of a session.
 DELETE FROM outbox WHERE session_id = :session_id
 
 -- name: outbox.has_sending
--- Whether something of the session is on its way to a platform.
+-- Find whether a delivery of a session is being sent.
 SELECT 1 FROM outbox WHERE session_id = :session_id AND state = 'sending' LIMIT 1

@@ -1,6 +1,6 @@
-"""Claim deliveries and record what became of them: the two short halves of sending.
+"""Claim deliveries, and record the results of sending them.
 
-Only the gateway that holds an account's connector lease claims, one unfinished delivery per address, in order.
+Only the gateway that holds an account's connector lease claims, for each address one unfinished delivery, in order.
 """
 
 from collections.abc import Collection
@@ -19,39 +19,39 @@ ClaimedDelivery: TypeAlias = outbox.Delivery
 def claim_deliveries(
     tx: Tx, connector: Connector, *, limit: int = 20, known: Collection[int] | None = None
 ) -> list[outbox.Delivery]:
-    """Return what to send now, marked as being sent; nothing for a gateway that has lost the account.
+    """Claim due deliveries and return them; claim nothing for a gateway that no longer holds the account.
 
-    ``known`` is given where the answer to an earlier claim was lost: the deliveries that the gateway has heard of. What
-    it took besides is returned again, or it would be sent by nobody for as long as the account is held.
+    If the result of an earlier claim was lost, ``known`` are the deliveries that the gateway knows of. Other deliveries
+    that it has claimed are returned again; otherwise they would stay unsent while the gateway holds the account.
     """
     if not connector_leases.is_held(tx, connector):
         return []
     if known is not None:
-        taken = outbox.list_taken(
+        claimed = outbox.list_claimed(
             tx,
             platform=connector.platform,
             account=connector.account,
             holder=connector.holder,
             epoch=connector.epoch,
         )
-        unheard_of = [delivery for delivery in taken if delivery.id not in known]
-        if unheard_of:
-            return unheard_of
+        lost = [delivery for delivery in claimed if delivery.id not in known]
+        if lost:
+            return lost
     due = outbox.list_due(tx, platform=connector.platform, account=connector.account, limit=limit)
-    # No fact for the feed: the sessions of all of them would be locked together.
-    claimed = (outbox.claim(tx, each.id, holder=connector.holder, epoch=connector.epoch) for each in due)
-    return [delivery for delivery in claimed if delivery is not None]
+    # No fact for the feed: it would lock the sessions of all these deliveries together.
+    found = (outbox.claim(tx, each.id, holder=connector.holder, epoch=connector.epoch) for each in due)
+    return [delivery for delivery in found if delivery is not None]
 
 
 def record_piece(tx: Tx, attempt: outbox.Delivery, *, message_id: str | None) -> bool:
-    """Note that one more piece of a delivery is sent; False for a gateway that no longer owns the attempt."""
-    return outbox.note_piece(tx, attempt, message_id=message_id)
+    """Count a sent piece of a delivery. Return False for a gateway that no longer owns the attempt."""
+    return outbox.record_piece(tx, attempt, message_id=message_id)
 
 
 def record_delivery(
     tx: Tx, connector: Connector, outbox_id: int, outcome: Outcome, *, deduplicates: bool, jitter: float = 0.0
 ) -> bool:
-    """Store an attempt's outcome; False for a gateway that no longer owns the attempt, whose word is dropped."""
+    """Record the outcome of an attempt. If the gateway no longer owns the attempt, record nothing and return False."""
     delivery = outbox.get_delivery(tx, outbox_id)
     if (delivery.claimed_by, delivery.claim_epoch) != (connector.holder, connector.epoch):
         return False
@@ -61,7 +61,7 @@ def record_delivery(
 def settle(
     tx: Tx, attempt: outbox.Delivery, outcome: Outcome, *, deduplicates: bool, jitter: float = 0.0
 ) -> bool:
-    """Let an outcome take effect on a delivery and its address; False when somebody else has settled the attempt."""
+    """Apply an outcome to a delivery and its address. Return False if the attempt is settled already."""
     if attempt.session_id is not None:
         sessions.lock_session(tx, attempt.session_id)
     after = after_outcome(
@@ -70,9 +70,9 @@ def settle(
     if not outbox.record(tx, attempt, after):
         return False
     if after.address_dead:
-        addresses.note_dead(tx, attempt.to, reason=after.reason or "")
+        addresses.mark_dead(tx, attempt.to, reason=after.reason or "")
     elif after.state == "sent":
-        addresses.note_alive(tx, attempt.to)
+        addresses.mark_alive(tx, attempt.to)
     if attempt.session_id is not None:
         feed.add_event(tx, attempt.session_id, "delivery", attempt.id)
     return True

@@ -1,4 +1,4 @@
-"""Delete the deliveries of a session for good."""
+"""Delete the deliveries of a purged session."""
 
 from keryx.core.deliveries.tables import outbox
 from keryx.errors import SessionBusy
@@ -12,5 +12,5 @@ def require_purgeable(tx: Tx, session_id: str) -> None:
 
 
 def purge(tx: Tx, session_id: str) -> None:
-    """Delete what the session said, or was still to say."""
+    """Delete the deliveries of the session."""
     outbox.drop_of_session(tx, session_id)

@@ -1,6 +1,6 @@
-"""Leave a place that was there for one answer: nobody will read there again, so nothing may wait for it.
+"""Retire passing places: local addresses that existed for one answer (``keryx --print``) and have no reader any more.
 
-Its conversation can be gone on with by name or id. What is not answered yet is answered at the terminal.
+The conversation stays reachable by name or id. Messages without an answer are answered at the terminal.
 """
 
 from typing import Final
@@ -16,36 +16,36 @@ from keryx.core.deliveries.tables import outbox
 from keryx.core.turns.tables import inbox, turns
 from keryx.store.database import RaceLost, Tx
 
-GONE: Final = "whoever asked was gone"
+GONE: Final = "the program that asked has ended"
 
 
 def retire_addresses(tx: Tx, *, settings: Settings, limit: int) -> int:
-    """Leave passing places that nobody holds any more, a batch at a time; return how many there were."""
+    """Retire up to ``limit`` passing places whose connector lease has ended, and return their number."""
     left = [
         account
         for account in connector_leases.list_left(tx, limit=limit)
         if connector_leases.drop_left(tx, account)
     ]
     for account in left:
-        _leave(tx, one_shot_source(account.removeprefix(ONE_SHOT_PREFIX)), settings=settings)
+        _retire(tx, one_shot_source(account.removeprefix(ONE_SHOT_PREFIX)), settings=settings)
     return len(left)
 
 
-def _leave(tx: Tx, place: Source, *, settings: Settings) -> None:
+def _retire(tx: Tx, place: Source, *, settings: Settings) -> None:
     key = resolve_key(place, settings=settings)
     pointed = session_keys.find_key(tx, key)
     spoken_to = inbox.list_sessions_of(tx, place)
-    # In the order of their ids, as everywhere, so that nobody waits for each other.
+    # Every transaction locks sessions in the order of their ids, so that no two wait for each other.
     for session_id in sorted({*spoken_to, *([] if pointed is None else [pointed.session_id])}):
         sessions.lock_session(tx, SessionId(session_id))
     if session_keys.find_key(tx, key) != pointed:
-        raise RaceLost  # while we waited for the session, it started over
+        raise RaceLost  # the key moved to another session while we waited for the lock
     for session_id in spoken_to:
         inbox.move(tx, session_id, source=place, to=LOCAL_CLI)
         turns.move(tx, session_id, origin=place, to=LOCAL_CLI)
-    for number, told in outbox.end_unsent(tx, Address.of(place), error=GONE):
-        if told is not None:
-            feed.add_event(tx, told, "delivery", number)
+    for delivery_id, delivered_for in outbox.end_unsent(tx, Address.of(place), error=GONE):
+        if delivered_for is not None:
+            feed.add_event(tx, delivered_for, "delivery", delivery_id)
     if pointed is None:
         return
     session_keys.remove_key(tx, key)

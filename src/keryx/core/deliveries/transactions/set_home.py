@@ -1,4 +1,4 @@
-"""Make a chat the home channel of its platform."""
+"""Set the home channel of a platform."""
 
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed

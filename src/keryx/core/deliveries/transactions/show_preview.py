@@ -1,7 +1,7 @@
-"""Show an answer while it is written: the row that will be the reply, with a message of its own that is changed.
+"""Show a reply while the turn writes it: the message of the preview row is edited until the reply is done.
 
-Before the first one is sent, the row says that it may be there; so a crash in between makes the reply a marked
-repetition, and never an unmarked one.
+Before the preview is sent, its row records that it may be shown. So a reply after a crash in between is marked as
+possibly repeated.
 """
 
 from keryx.core.accounts import tables as connector_leases
@@ -16,9 +16,9 @@ from keryx.store.database import Tx
 
 
 def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> outbox.Delivery | None:
-    """Return the row whose message is to show what the turn says so far; None where nothing may be shown.
+    """Return the preview row of a running turn; None if no preview may be shown now.
 
-    A row without a message's number is to be sent, one with it to be changed.
+    If the row has a message id, that message is to be edited; else a message is to be sent.
     """
     turn = turns.get_turn(tx, turn_id)
     if turn.state != "running" or turn.origin is None or turn.purpose != "reply":
@@ -27,28 +27,28 @@ def open_preview(tx: Tx, connector: Connector, turn_id: TurnId, *, ids: Ids) -> 
     if (address.platform, address.account or "") != (connector.platform, connector.account):
         return None
     if not connector_leases.is_held(tx, connector) or outbox.has_waiting(tx, address):
-        return None  # a preview never overtakes what was said before
-    outbox.hold_reply(
+        return None  # a preview never overtakes an earlier delivery
+    outbox.add_preview(
         tx,
-        address=address,
-        idempotency_key=ids.token(),
+        to=address,
+        key=ids.token(),
         session_id=turn.session_id,
         turn_id=turn_id,
         reply_to=turn.origin.message_id,
     )
-    preview = outbox.find_held(tx, turn_id)
+    preview = outbox.find_preview(tx, turn_id)
     if preview is None or (preview.platform_message_id is None and preview.maybe_repeated_at is not None):
-        return None  # it has its text already, or may be there under a number we do not know
-    outbox.doubt_preview(tx, preview.id)
+        return None  # the reply is already queued, or a preview may be shown under an unknown id
+    outbox.begin_preview(tx, preview.id)
     return preview
 
 
 def record_preview(tx: Tx, connector: Connector, preview: outbox.Delivery, outcome: Outcome) -> None:
-    """Store what became of sending the preview's first form; later changes need no record.
+    """Record the result of sending the preview; edits need no record.
 
-    The word of a gateway that has lost the account is dropped: another one may be showing it by now.
+    The result of a gateway that has lost the account is dropped: another gateway may be showing the preview.
     """
     if isinstance(outcome, Unknown) or not connector_leases.is_held(tx, connector):
         return
     message_id = outcome.message_id if isinstance(outcome, Sent) else None
-    outbox.note_preview(tx, preview.id, message_id=message_id)
+    outbox.record_preview(tx, preview.id, message_id=message_id)

@@ -1,33 +1,33 @@
-"""What became of everything that came in from a platform or was to be said there, and what is still to be done."""
+"""The fate of every message from or to a platform, and the count of unfinished ones: what the simulator checks."""
 
 from itertools import groupby
 from typing import NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.delivery import DeliveryKind, DeliveryState
 from keryx.core.deliveries.rules.route import Address
-from keryx.core.deliveries.tables import addresses, outbox
-from keryx.core.deliveries.tables.outbox import DeliveryFate
+from keryx.core.deliveries.tables import addresses
 from keryx.core.turns.tables import inbox
-from keryx.core.turns.tables.inbox import ItemFate
+from keryx.core.turns.tables.inbox import ItemFate as ItemFate
 from keryx.core.values.turn_states import TurnId, TurnPurpose, TurnState
 from keryx.store.codec import source_from_json
 from keryx.store.database import ReadTx
 
-__all__ = [
-    "DeliveryFate",
-    "EndedTurn",
-    "ItemFate",
-    "count_unsettled",
-    "list_deliveries",
-    "list_ended",
-    "list_fates",
-    "next_probe_at",
-]
+
+class DeliveryFate(NamedTuple):
+    """The state of a delivery."""
+
+    id: int
+    turn_id: int | None
+    kind: DeliveryKind
+    state: DeliveryState
+    chat_id: str
+    idempotency_key: str
 
 
 class EndedTurn(NamedTuple):
-    """A turn that is over, and where its conversation is shown."""
+    """A turn that has ended, and the surfaces that show its conversation."""
 
     id: TurnId
     session_id: str
@@ -38,17 +38,17 @@ class EndedTurn(NamedTuple):
 
 
 def list_fates(tx: ReadTx, *, platform: str, after: int = 0, limit: int = 500) -> list[ItemFate]:
-    """Return a page of what came in from a platform, in the order of its arrival, each with its fate so far."""
+    """Return a page of the inbox items from a platform, oldest first."""
     return inbox.list_fates(tx, platform=platform, after=after, limit=limit)
 
 
 def list_deliveries(tx: ReadTx, *, platform: str, after: int = 0, limit: int = 500) -> list[DeliveryFate]:
-    """Return a page of what was to be said on a platform, in the order in which it was queued, as it stands now."""
-    return outbox.list_fates(tx, platform=platform, after=after, limit=limit)
+    """Return a page of the deliveries to a platform, oldest first."""
+    return tx.all(DeliveryFate, "message_fates.list_deliveries", platform=platform, after=after, limit=limit)
 
 
 def list_ended(tx: ReadTx, *, after: int = 0) -> list[EndedTurn]:
-    """Return the turns after one that are over, each with the surfaces that show its conversation now."""
+    """Return the turns after one that have ended, each with the surfaces that show its conversation now."""
     rows = tx.rows("message_fates.list_ended", after=after)
     return [
         EndedTurn(
@@ -64,11 +64,12 @@ def list_ended(tx: ReadTx, *, after: int = 0) -> list[EndedTurn]:
 
 
 def count_unsettled(tx: ReadTx, *, platform: str) -> int:
-    """Count what came in from a platform and has no fate, and what is to be sent there and is not."""
-    return inbox.count_unsettled(tx, platform=platform) + outbox.count_unsettled(tx, platform=platform)
+    """Count the inbox items from a platform without a fate, and the unfinished deliveries to it."""
+    unfinished: int = tx.value("message_fates.count_unfinished", platform=platform)
+    return inbox.count_unsettled(tx, platform=platform) + unfinished
 
 
 def next_probe_at(tx: ReadTx, address: Address) -> Micros | None:
-    """Return when an address that is known to be dead is tried again; None for one that is not."""
+    """Return the time of the next probe of a dead address; None for a living one."""
     known = addresses.find_address(tx, address)
     return None if known is None else known.probe_at

@@ -1,4 +1,4 @@
-"""Where what a turn says is said: where it was asked, and on every surface that shows its conversation."""
+"""The addresses of a turn's output: its origin, and every surface that shows its conversation."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ from keryx.store.database import ReadTx
 def reply_addresses(
     tx: ReadTx, turn: turns.Turn, *, to: Sequence[Address] | None = None
 ) -> dict[Address, DeliveryKind]:
-    """Return the addresses with what is said there: the reply where it was asked, a copy on attached surfaces.
+    """Return each address with the kind of its delivery: a reply to the origin, a copy to attached surfaces.
 
-    With ``to``, a route already resolved, it is said there instead. What nobody asked for, as by a turn that keeps
-    house, is said nowhere.
+    With ``to``, a resolved route, the output goes there instead. A turn without an origin, such as a memory flush, has
+    no addresses.
     """
     kind: DeliveryKind = "scheduled" if turn.purpose == "schedule" else "reply"
     kinds: dict[Address, DeliveryKind] = dict.fromkeys(to or (), kind)
@@ -28,15 +28,15 @@ def reply_addresses(
             if is_chat_key(surface.key) and not _is_chat_of(surface.source, turn.origin):
                 kinds.setdefault(Address.of(surface.source), "copy")
     if "copy" in kinds.values():
-        held = outbox.find_held(tx, turn.id)
-        if held is not None and held.to in kinds:
-            # A turn that goes on elsewhere was seen growing here: that becomes the answer, and no second one comes.
-            kinds[held.to] = kind
+        preview = outbox.find_preview(tx, turn.id)
+        if preview is not None and preview.to in kinds:
+            # The turn continued elsewhere after this preview: the preview becomes the reply here.
+            kinds[preview.to] = kind
     return kinds
 
 
 def _is_chat_of(surface: Source, origin: Source) -> bool:
-    """Say whether a surface is the chat somebody spoke in: only what is a thread by its type is a place of its own."""
+    """Return whether a surface is the chat of the origin; only threads by their chat type are separate places."""
     return "thread" not in (surface.chat_type, origin.chat_type) and (
         (surface.platform, surface.account, surface.chat_id)
         == (origin.platform, origin.account, origin.chat_id)

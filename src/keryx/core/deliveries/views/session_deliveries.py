@@ -1,4 +1,4 @@
-"""What a session said last, and where."""
+"""The latest deliveries of a session."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from keryx.store.database import ReadTx
 
 
 class LastDelivery(NamedTuple):
-    """The last answer, and what became of it."""
+    """The last answer and its state."""
 
     id: int
     state: DeliveryState
@@ -20,10 +20,10 @@ class LastDelivery(NamedTuple):
 
 
 def was_shown_at(tx: ReadTx, session_id: str, address: str) -> bool:
-    """Say whether what a session said lately was said at an address, too."""
+    """Return whether one of the session's last fifty deliveries went to an address."""
     return tx.exists("session_deliveries.find_shown_at", session_id=session_id, address=address)
 
 
 def find_last_delivery(tx: ReadTx, session_id: str) -> LastDelivery | None:
-    """Return the last answer a session gave, or None."""
+    """Return the session's last answer, or None."""
     return tx.one(LastDelivery, "session_deliveries.find_last", session_id=session_id)

@@ -6,7 +6,7 @@ a stranger's code. Sessions keep their owner and audience; the person joins the 
 
 from typing import Literal
 
-from keryx.core.approvals.tables import approvals
+from keryx.core.approvals import tables as approvals
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed
 from keryx.core.people.rules.person import Person, PersonId

@@ -4,18 +4,45 @@ Pure. All fields have fixed widths and stand in planes, so that reading is slici
 and planes of equal bytes compress. Documents are numbered by (time, id) within their segment.
 """
 
+import re
 import struct
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
+from sys import byteorder
 from typing import Final, NamedTuple, TypeAlias
 
-from keryx.core.search.rules._byte_planes import join_planes, narrow_planes, split_planes
 from keryx.core.search.rules.document_sets import HASH_RATIO, index_range
 from keryx.core.search.rules.index_format import DAMAGED
 from keryx.errors import StoreCorrupt
+
+_LOW: Final = 0 if byteorder == "little" else 1
+
+
+def split_planes(numbers: "array[int]") -> tuple[bytes, bytes]:
+    """Return the low bytes and the high bytes. The high bytes of rising numbers are long runs and compress well."""
+    packed = numbers.tobytes()
+    return packed[_LOW::2], packed[1 - _LOW :: 2]
+
+
+def join_planes(low: bytes, high: bytes) -> "array[int]":
+    """Return the numbers of two planes."""
+    packed = bytearray(2 * len(low))
+    packed[_LOW::2] = low
+    packed[1 - _LOW :: 2] = high
+    numbers = array("H")
+    numbers.frombytes(packed)
+    return numbers
+
+
+def narrow_planes(low: bytes, high: bytes, within: tuple[int, int]) -> tuple[bytes, bytes]:
+    """Return the planes without most of the numbers outside a range, by a comparison of the high bytes alone."""
+    first, last = (re.escape(bytes((number >> 8,))) for number in within)
+    runs = [match.span() for match in re.finditer(b"[%b-%b]+" % (first, last), high)]
+    return b"".join([low[a:b] for a, b in runs]), b"".join([high[a:b] for a, b in runs])
+
 
 BLOCK_BYTES: Final = 2_048
 TABLE_STEP: Final = 32

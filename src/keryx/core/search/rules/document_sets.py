@@ -1,14 +1,14 @@
-"""Sets of document numbers within a segment: rising sequences, and lazy forms for long ones.
+"""Sets of document numbers within a segment: rising sequences, lazy forms for long ones, and their operations.
 
 A set never changes. Iteration reads documents in batches that grow: a caller that wants one page pays for little, and
-a caller that wants everything pays little for each document.
+a caller that wants everything pays little for each document. Operations are put off until iteration where possible.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 BATCH_FIRST: Final = 32
 """Documents in the first batch of an iteration; each further batch is four times as large."""
@@ -17,11 +17,8 @@ HASH_RATIO: Final = 6
 """A binary search for one document costs about as much as hashing this many."""
 
 
-class DocumentFilter(Protocol):
-    """Tells which documents are in a set."""
-
-    def keep(self, docs: Sequence[int], /) -> Sequence[int]:
-        """Return the members of ``docs`` that are in the set, in the given order; ``docs`` rise or fall."""
+DocumentFilter: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
+"""Returns the members of some documents that are in a set, in the given order. The documents rise or fall."""
 
 
 class Runs:
@@ -84,7 +81,7 @@ class LazyUnion:
         """Return the members of ``docs`` that are in any of the sets."""
         found: set[int] = set()
         for each in self._filters:
-            found.update(each.keep(docs))
+            found.update(each(docs))
         return docs if len(found) == len(docs) else [doc for doc in docs if doc in found]
 
 
@@ -160,56 +157,39 @@ class FilteredDocuments:
 DocumentSet: TypeAlias = BaseSet | FilteredDocuments
 
 
-class SortedFilter:
-    """Keeps the documents of a rising sequence."""
+def sorted_filter(among: Sequence[int]) -> DocumentFilter:
+    """Return the filter that keeps the documents of a rising sequence."""
 
-    __slots__ = ("_docs",)
-
-    def __init__(self, docs: Sequence[int]) -> None:
-        self._docs = docs
-
-    def keep(self, docs: Sequence[int]) -> Sequence[int]:
-        """Return the members of ``docs`` that are in the sequence."""
-        among = self._docs
+    def keep(docs: Sequence[int]) -> Sequence[int]:
         begin, end = index_range(among, docs)
         if end - begin <= HASH_RATIO * len(docs):
             hashed = set(among[begin:end])
             return [doc for doc in docs if doc in hashed]
         return [doc for doc in docs if (at := bisect_left(among, doc, begin, end)) < end and among[at] == doc]
 
-
-class RangeFilter:
-    """Keeps the documents of a range."""
-
-    __slots__ = ("_docs",)
-
-    def __init__(self, docs: range) -> None:
-        self._docs = docs
-
-    def keep(self, docs: Sequence[int]) -> Sequence[int]:
-        """Return the members of ``docs`` that are in the range."""
-        return [doc for doc in docs if doc in self._docs]
+    return keep
 
 
-class ExclusionFilter:
-    """Keeps the documents that do not pass other filters."""
+def range_filter(among: range) -> DocumentFilter:
+    """Return the filter that keeps the documents of a range."""
+    return lambda docs: [doc for doc in docs if doc in among]
 
-    __slots__ = ("_filters",)
 
-    def __init__(self, filters: tuple[DocumentFilter, ...]) -> None:
-        self._filters = filters
+def exclusion_filter(filters: tuple[DocumentFilter, ...]) -> DocumentFilter:
+    """Return the filter that keeps the documents that fail at least one of the filters."""
 
-    def keep(self, docs: Sequence[int]) -> Sequence[int]:
-        """Return the members of ``docs`` that fail at least one of the filters."""
-        excluded = set(apply_filters(docs, self._filters))
+    def keep(docs: Sequence[int]) -> Sequence[int]:
+        excluded = set(apply_filters(docs, filters))
         return [doc for doc in docs if doc not in excluded] if excluded else docs
+
+    return keep
 
 
 def as_filter(docs: BaseSet) -> DocumentFilter:
     """Return the filter that keeps the documents of a set."""
     if isinstance(docs, (Runs, LazyUnion, PrefixDocuments)):
-        return docs
-    return RangeFilter(docs) if isinstance(docs, range) else SortedFilter(docs)
+        return docs.keep
+    return range_filter(docs) if isinstance(docs, range) else sorted_filter(docs)
 
 
 def apply_filters(docs: Sequence[int], filters: Iterable[DocumentFilter]) -> Sequence[int]:
@@ -217,7 +197,7 @@ def apply_filters(docs: Sequence[int], filters: Iterable[DocumentFilter]) -> Seq
     for each in filters:
         if not docs:
             break
-        docs = each.keep(docs)
+        docs = each(docs)
     return docs
 
 
@@ -226,3 +206,90 @@ def index_range(among: Sequence[int], docs: Sequence[int]) -> tuple[int, int]:
     low, high = (docs[0], docs[-1]) if docs[0] <= docs[-1] else (docs[-1], docs[0])
     begin = bisect_left(among, low)
     return begin, bisect_right(among, high, begin)
+
+
+DOC_MAX: Final = 65_535
+EMPTY: Final[DocumentSet] = ()
+
+
+def everything(count: int) -> DocumentSet:
+    """Return all documents of a segment of ``count``."""
+    return range(count)
+
+
+def to_runs(docs: Iterable[int]) -> Runs:
+    """Return the rising ``docs`` as runs."""
+    firsts, lasts = array("H"), array("H")
+    previous = -2
+    for doc in docs:
+        if doc == previous + 1:
+            lasts[-1] = doc
+        else:
+            firsts.append(doc)
+            lasts.append(doc)
+        previous = doc
+    return Runs(firsts, lasts)
+
+
+def bounds(docs: DocumentSet) -> tuple[int, int]:
+    """Return a lower and an upper bound, both inclusive, of a set that is not empty."""
+    base, _ = _split(docs)
+    if isinstance(base, Runs):
+        return base.firsts[0], base.lasts[-1]
+    return (0, DOC_MAX) if isinstance(base, (LazyUnion, PrefixDocuments)) else (base[0], base[-1])
+
+
+def intersect(one: DocumentSet, other: DocumentSet) -> DocumentSet:
+    """Return the documents that are in both sets, rising."""
+    if isinstance(one, range):
+        one, other = other, one
+    if isinstance(other, range):
+        return _intersect_range(one, other)
+    if isinstance(other, Runs):
+        one, other = other, one
+    if isinstance(one, Runs) and isinstance(other, array) and len(one.firsts) <= len(other):
+        return one.keep_rising(other)
+    small, large = (one, other) if len(one) <= len(other) else (other, one)
+    return filtered(small, *_filters_of(large))
+
+
+def _intersect_range(docs: DocumentSet, within: range) -> DocumentSet:
+    base, filters = _split(docs)
+    if isinstance(base, range):
+        base = range(max(base.start, within.start), min(base.stop, within.stop))
+    elif isinstance(base, (list, tuple, array)):
+        base = base[bisect_left(base, within.start) : bisect_left(base, within.stop)]
+    else:
+        filters = (range_filter(within), *filters)
+    return FilteredDocuments(base, filters) if filters else base
+
+
+def filtered(docs: DocumentSet, *filters: DocumentFilter) -> DocumentSet:
+    """Return the documents that pass the filters, which run in the order they were added."""
+    base, others = _split(docs)
+    return FilteredDocuments(base, (*others, *filters))
+
+
+def unite(sets: Sequence[DocumentSet]) -> DocumentSet:
+    """Return the documents that are in any of the sets, rising. A range must be a whole segment."""
+    filled = [each for each in sets if len(each)]
+    if len(filled) <= 1:
+        return filled[0] if filled else EMPTY
+    for each in filled:
+        if isinstance(each, range):
+            return each
+    return sorted(set().union(*filled))
+
+
+def subtract(one: DocumentSet, other: DocumentSet) -> DocumentSet:
+    """Return the documents of ``one`` that are not in ``other``, rising."""
+    return filtered(one, exclusion_filter(_filters_of(other))) if len(other) else one
+
+
+def _split(docs: DocumentSet) -> tuple[BaseSet, tuple[DocumentFilter, ...]]:
+    return (docs.docs, docs.filters) if isinstance(docs, FilteredDocuments) else (docs, ())
+
+
+def _filters_of(docs: DocumentSet) -> tuple[DocumentFilter, ...]:
+    base, filters = _split(docs)
+    return (as_filter(base), *filters)

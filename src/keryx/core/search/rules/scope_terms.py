@@ -6,32 +6,16 @@ Session marks tell a query which segments to skip when it searches one session.
 
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from keryx.core.search.rules.blocks import TermEntry
-from keryx.core.search.rules.document_sets import Runs
+from keryx.core.search.rules.document_sets import Runs, to_runs
 from keryx.core.search.rules.index_format import SCOPE, TERM_MAX
-from keryx.core.search.rules.set_operations import to_runs
 from keryx.core.search.rules.tokens import tokenize
 
 MARK_BYTES: Final = 4
 SESSION_SCOPE: Final = f"{SCOPE}s"
 """How the scope terms of sessions begin."""
-
-
-class Author(NamedTuple):
-    """The author of a message, as far as known."""
-
-    name: str | None = None
-    person_id: int | None = None
-
-    def words(self) -> set[str]:
-        """Return the words by which ``from:`` finds the author."""
-        words = set(tokenize(self.name).words) if self.name else set()
-        return words if self.person_id is None else words | {str(self.person_id)}
-
-
-UNKNOWN_AUTHOR: Final = Author()
 
 
 def scope_term(kind: str, value: object) -> str:
@@ -45,7 +29,7 @@ def document_scopes(
     audience_id: int,
     platform: str,
     role: str | None = None,
-    author: Author = UNKNOWN_AUTHOR,
+    author_words: Iterable[str] = (),
     features: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Return the scope terms of a document. A session card has no role, author or features."""
@@ -56,9 +40,14 @@ def document_scopes(
     ]
     if role is not None:
         scopes.append(scope_term("r", role))
-    scopes.extend(scope_term("f", word) for word in author.words())
+    scopes.extend(scope_term("f", word) for word in author_words)
     scopes.extend(scope_term("h", feature) for feature in features)
     return tuple(scopes)
+
+
+def author_words(name: str | None, person_id: int | None) -> set[str]:
+    """Return the words by which ``from:`` finds an author."""
+    return {*tokenize(name or "").words, *([] if person_id is None else [str(person_id)])}
 
 
 def platform_token(platform: str) -> str:

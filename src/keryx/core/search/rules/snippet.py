@@ -60,7 +60,6 @@ def densest_window(positions: Sequence[int], *, size: int) -> int:
 
 
 def _around_words(text: str, positions: Sequence[int]) -> _Excerpt:
-    """Return the excerpt around the words at some positions."""
     window = positions[densest_window(positions, size=WINDOW_WORDS)] if positions else 0
     first = max(0, window - LEAD_WORDS)
     start = word_start(text, first) if first else 0

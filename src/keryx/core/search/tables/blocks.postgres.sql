@@ -21,8 +21,3 @@ CROSS JOIN LATERAL (
         ), '')
 ) b
 ORDER BY b.segment_id, b.term
-
--- name: search_blocks.find_positions
--- Find the positions of some blocks.
-SELECT block_id, positions FROM search_blocks
-WHERE block_id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))

@@ -25,7 +25,7 @@ ORDER BY b.segment_id, b.term
 
 -- name: search_blocks.find_positions
 -- Find the positions of some blocks.
-SELECT block_id, positions FROM search_blocks WHERE block_id IN (SELECT value FROM json_each(:ids))
+SELECT block_id, positions FROM search_blocks WHERE block_id IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids))
 
 -- name: search_blocks.list
 -- List blocks of a segment in order, beginning with the block that can hold a term.

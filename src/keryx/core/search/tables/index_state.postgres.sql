@@ -1,3 +1,3 @@
 -- name: search_state.lock
--- Find the state, and lock the row, so that only one indexer at a time goes on.
+-- Find the state, and lock its row, so that only one indexer runs at a time.
 SELECT format, position_xid, position_id FROM search_state WHERE id = 1 FOR UPDATE

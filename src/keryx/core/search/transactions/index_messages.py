@@ -13,13 +13,17 @@ from keryx.core.search.rules.blocks import pack_blocks
 from keryx.core.search.rules.build_segment import IndexDocument, build_segment
 from keryx.core.search.tables import index_state
 from keryx.core.search.tables.blocks import add_blocks
-from keryx.core.search.tables.cards import ensure_card
-from keryx.core.search.tables.purges import add_purges
+from keryx.core.search.tables.index_state import add_purges, ensure_card
 from keryx.core.search.tables.segments import SegmentRow, add_segment, list_segments
 from keryx.core.search.transactions.merge_segments import merge_is_due, merge_step
-from keryx.core.search.views.facts_to_index import NewFact, count_new, list_new
-from keryx.core.search.views.index_documents import card_document, message_document
-from keryx.core.search.views.searched_sessions import list_sessions
+from keryx.core.search.views.facts_to_index import (
+    NewFact,
+    card_document,
+    count_new,
+    list_new,
+    message_document,
+)
+from keryx.core.search.views.searched_rows import list_sessions
 from keryx.errors import StoreCorrupt
 from keryx.store.database import Tx
 
@@ -100,7 +104,6 @@ def _index_batch(tx: Tx, position: Position, *, rows_max: int, yield_control: Ca
 
 
 def _first_batch(facts: list[NewFact]) -> list[NewFact]:
-    """Return as many of the first facts as fit into one batch."""
     size = 0
     for index, fact in enumerate(facts):
         size += _size(fact) if fact.message_id is not None else 0
@@ -111,7 +114,7 @@ def _first_batch(facts: list[NewFact]) -> list[NewFact]:
 
 def _size(fact: NewFact) -> int:
     """Return about how many characters to index. A result that is kept as a blob counts with the most it can have."""
-    return len(fact.parts) + fact.parts.count(OMISSION) * SEARCHED_CHARACTERS_MAX
+    return len(fact.body) + fact.body.count(OMISSION) * SEARCHED_CHARACTERS_MAX
 
 
 def _document(tx: Tx, fact: NewFact) -> IndexDocument | None:

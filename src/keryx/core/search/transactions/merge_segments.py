@@ -9,25 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from keryx.core.search.rules.blocks import Block, PackedBlock, PostingList, pack_blocks
+from keryx.core.search.rules.build_segment import merge_entries, renumber
 from keryx.core.search.rules.columns import join_columns
 from keryx.core.search.rules.index_format import DOCS_MAX
-from keryx.core.search.rules.merge_postings import merge_entries, renumber
 from keryx.core.search.rules.scope_terms import join_marks, scope_docs, scope_term
+from keryx.core.search.tables import segments as tables
 from keryx.core.search.tables.blocks import add_blocks, find_blocks, list_blocks
-from keryx.core.search.tables.cards import drop_card
-from keryx.core.search.tables.documents import list_chunks
-from keryx.core.search.tables.index_state import take_segment_id
-from keryx.core.search.tables.merges import add_source, drop_sources, list_sources
-from keryx.core.search.tables.purges import finish_purge, list_purges
-from keryx.core.search.tables.segments import (
-    SegmentRow,
-    add_segment,
-    continue_merge,
-    drop_segment,
-    find_unfinished,
-    finish_segment,
-    list_marks,
-)
+from keryx.core.search.tables.index_state import drop_card, finish_purge, list_purges, take_segment_id
+from keryx.core.search.tables.segments import SegmentRow
 from keryx.store.database import Tx
 
 CLASSES: Final = ((64, 8), (512, 8), (4_096, 16), (32_500, 8))
@@ -42,7 +31,9 @@ PURGES_MAX: Final = 100
 def merge_is_due(tx: Tx, segments: Sequence[SegmentRow]) -> bool:
     """Return whether ``merge_step`` has something to do."""
     return (
-        find_unfinished(tx) is not None or bool(list_purges(tx, limit=1)) or bool(segments_to_merge(segments))
+        tables.find_unfinished(tx) is not None
+        or bool(list_purges(tx, limit=1))
+        or bool(segments_to_merge(segments))
     )
 
 
@@ -69,7 +60,7 @@ def segments_to_merge(segments: Sequence[SegmentRow]) -> list[SegmentRow]:
 
 def merge_step(tx: Tx, segments: Sequence[SegmentRow], *, yield_control: Callable[[], None]) -> None:
     """Do the next step of the merge in progress, or begin a merge."""
-    unfinished = find_unfinished(tx)
+    unfinished = tables.find_unfinished(tx)
     if unfinished is not None:
         _continue(tx, *unfinished, yield_control=yield_control)
         return
@@ -85,7 +76,7 @@ def _begin_purge(tx: Tx, segments: Sequence[SegmentRow], purged: list[str]) -> N
     for segment in segments:
         removed = _documents_of(tx, segment.segment_id, purged)
         if len(removed) == segment.doc_count:
-            drop_segment(tx, segment.segment_id)
+            tables.drop_segment(tx, segment.segment_id)
             return
         if removed:
             _begin(tx, [segment], removed={segment.segment_id: removed})
@@ -107,7 +98,7 @@ def _documents_of(tx: Tx, segment_id: int, session_ids: list[str]) -> frozenset[
 
 def _begin(tx: Tx, sources: Sequence[SegmentRow], *, removed: dict[int, frozenset[int]]) -> None:
     ordered = sorted(sources, key=lambda each: each.born)
-    columns = [join_columns(list_chunks(tx, source.segment_id)) for source in ordered]
+    columns = [join_columns(tables.list_chunks(tx, source.segment_id)) for source in ordered]
     merged, numbers = renumber(
         columns, removed=[removed.get(each.segment_id, frozenset()) for each in ordered]
     )
@@ -118,14 +109,16 @@ def _begin(tx: Tx, sources: Sequence[SegmentRow], *, removed: dict[int, frozense
         first_at=merged.times[0],
         last_at=merged.times[-1],
     )
-    marks = join_marks(list_marks(tx, [source.segment_id for source in ordered]))
-    add_segment(tx, target, merged, marks=marks, finished=False)
+    marks = join_marks(tables.list_marks(tx, [source.segment_id for source in ordered]))
+    tables.add_segment(tx, target, merged, marks=marks, finished=False)
     for source, renumbering in zip(ordered, numbers, strict=True):
-        add_source(tx, target_id=target.segment_id, source_id=source.segment_id, renumbering=renumbering)
+        tables.add_source(
+            tx, target_id=target.segment_id, source_id=source.segment_id, renumbering=renumbering
+        )
 
 
 def _continue(tx: Tx, target_id: int, term: str, *, yield_control: Callable[[], None]) -> None:
-    sources = list_sources(tx, target_id)
+    sources = tables.list_sources(tx, target_id)
     source_ids = [source_id for source_id, _ in sources]
     numbers: list[array[int]] = [renumbering for _, renumbering in sources]
     blocks, end = _next_blocks(tx, source_ids, term)
@@ -136,12 +129,12 @@ def _continue(tx: Tx, target_id: int, term: str, *, yield_control: Callable[[], 
     )
     add_blocks(tx, target_id, pack_blocks(entries))
     if end is not None:
-        continue_merge(tx, target_id, merged_up_to=end)
+        tables.continue_merge(tx, target_id, merged_up_to=end)
         return
-    finish_segment(tx, target_id)
-    drop_sources(tx, target_id)
+    tables.finish_segment(tx, target_id)
+    tables.drop_sources(tx, target_id)
     for source_id in source_ids:
-        drop_segment(tx, source_id)
+        tables.drop_segment(tx, source_id)
 
 
 def _next_blocks(tx: Tx, source_ids: Sequence[int], term: str) -> tuple[list[list[PackedBlock]], str | None]:

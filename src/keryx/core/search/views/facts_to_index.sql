@@ -2,7 +2,7 @@
 id, kind, session_id
 
 -- columns: new_message
-id AS message_id, role, parts, author, author_id, created_at
+id AS message_id, role, parts AS body, author, author_id, created_at
 
 -- name: facts_to_index.list
 -- List the facts after a position in order, each with its message if its subject is a message that still exists.

@@ -7,16 +7,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from keryx.core.conversations.rules.message import decode_parts
+from keryx.core.conversations.rules.message import Message
 from keryx.core.search.rules.filters import DocumentFacts, features, filters_match
 from keryx.core.search.rules.matching import TokenizedText, matches
 from keryx.core.search.rules.query import Query
-from keryx.core.search.tables.cards import find_sessions
-from keryx.core.search.views.index_documents import message_text
+from keryx.core.search.tables.index_state import find_sessions
+from keryx.core.search.views.facts_to_index import message_text
 from keryx.core.search.views.query_plan import DocumentKey
 from keryx.core.search.views.scope import Scope
-from keryx.core.search.views.searched_messages import MessageRow, list_messages
-from keryx.core.search.views.searched_sessions import SessionRow, list_sessions
+from keryx.core.search.views.searched_rows import SessionRow, list_messages, list_sessions
 from keryx.store.database import ReadTx
 
 
@@ -25,7 +24,7 @@ class Match(NamedTuple):
 
     key: DocumentKey
     session: SessionRow
-    message: MessageRow | None
+    message: Message | None
     text: TokenizedText
 
 
@@ -72,7 +71,7 @@ class RowMatcher:
             return None
         return session if self._shows_deleted or session.deleted_at is None else None
 
-    def _match_message(self, message: MessageRow) -> Match | None:
+    def _match_message(self, message: Message) -> Match | None:
         session = self._visible(message.session_id)
         if session is None or self._scope.asking == (message.session_id, message.turn_id):
             return None
@@ -100,14 +99,14 @@ class RowMatcher:
         return not self._query.words.nodes or matches(self._query.words, text)
 
 
-def _message_facts(message: MessageRow, session: SessionRow) -> DocumentFacts:
+def _message_facts(message: Message, session: SessionRow) -> DocumentFacts:
     return replace(
         _session_facts(session),
         created_at=message.created_at,
         role=message.role,
         author=message.author,
         author_id=message.author_id,
-        has=features(decode_parts(message.parts)),
+        has=features(message.parts),
     )
 
 

@@ -1,18 +1,23 @@
 """The hits of a search, grouped by session, with snippets and neighbouring messages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Segment, owner_of
-from keryx.core.conversations.rules.message import PREVIEW_LENGTH, decode_parts, preview_of, stored_text
-from keryx.core.conversations.tables import branches
+from keryx.core.conversations.rules.message import (
+    PREVIEW_LENGTH,
+    Message,
+    decode_parts,
+    preview_of,
+    stored_text,
+)
+from keryx.core.conversations.tables import branches, messages
 from keryx.core.search.rules.query import Phrase, Query
 from keryx.core.search.rules.snippet import Snippet, make_snippet
 from keryx.core.search.views.match_rows import Match
-from keryx.core.search.views.searched_messages import MessageRow, list_first, list_last, list_near
-from keryx.core.search.views.searched_sessions import SessionRow
+from keryx.core.search.views.searched_rows import SessionRow, list_first, list_near
 from keryx.core.values.graphemes import cut
 from keryx.store.database import ReadTx
 
@@ -110,26 +115,24 @@ class NeighbourReader:
         }
         """By session and number; all are on active branches."""
 
-    def is_on_active_branch(self, session: SessionRow, message: MessageRow) -> bool:
+    def is_on_active_branch(self, session: SessionRow, message: Message) -> bool:
         """Return whether the message is on the session's active branch."""
         if message.branch_no == session.active_branch_no:
             return True
         owner = owner_of(self._path(session), message.seq)
         return owner is not None and (owner.session_id, owner.branch_no) == (session.id, message.branch_no)
 
-    def before(self, session: SessionRow, message: MessageRow) -> tuple[Neighbour, ...]:
+    def before(self, session: SessionRow, message: Message) -> tuple[Neighbour, ...]:
         """Return the messages right before, oldest first."""
         near = self._adjacent(session, message, range(max(1, message.seq - self._reach), message.seq))
         return self._read_back(session, message.seq) if near is None else near
 
-    def after(self, session: SessionRow, message: MessageRow) -> tuple[Neighbour, ...]:
+    def after(self, session: SessionRow, message: Message) -> tuple[Neighbour, ...]:
         """Return the messages right after, oldest first."""
         near = self._adjacent(session, message, range(message.seq + 1, message.seq + self._reach + 1))
         return self._read_on(session, message.seq) if near is None else near
 
-    def _adjacent(
-        self, session: SessionRow, message: MessageRow, seqs: range
-    ) -> tuple[Neighbour, ...] | None:
+    def _adjacent(self, session: SessionRow, message: Message, seqs: range) -> tuple[Neighbour, ...] | None:
         """Return the messages with these numbers, or None if some of them are not on the message's branch."""
         if message.branch_no != session.active_branch_no:
             return None
@@ -140,22 +143,23 @@ class NeighbourReader:
             return None
 
     def _read_back(self, session: SessionRow, seq: int) -> tuple[Neighbour, ...]:
-        found: list[MessageRow] = []
+        found: list[Message] = []
         for segment in reversed(self._path(session)):
             last = min(seq - 1, segment.last_seq)
             if len(found) < self._reach and segment.first_seq <= last:
-                found += list_last(self._tx, segment, last_seq=last, limit=self._reach - len(found))
-        return tuple(map(_neighbour, reversed(found)))
+                before = replace(segment, last_seq=last)
+                found += messages.list_last(self._tx, before, limit=self._reach - len(found))
+        return tuple(Neighbour(each.seq, each.role, _preview(each.body)) for each in reversed(found))
 
     def _read_on(self, session: SessionRow, seq: int) -> tuple[Neighbour, ...]:
-        found: list[MessageRow] = []
+        found: list[Message] = []
         for segment in self._path(session):
             last = segment.last_seq
             first = max(seq + 1, segment.first_seq)
             if len(found) < self._reach and first <= last:
                 limit = self._reach - len(found)
                 found += list_first(self._tx, segment, first_seq=first, last_seq=last, limit=limit)
-        return tuple(map(_neighbour, found))
+        return tuple(Neighbour(each.seq, each.role, _preview(each.body)) for each in found)
 
     def _path(self, session: SessionRow) -> list[Segment]:
         if session.id not in self._paths:
@@ -163,10 +167,6 @@ class NeighbourReader:
                 self._tx, session_id=session.id, branch_no=session.active_branch_no
             )
         return self._paths[session.id]
-
-
-def _neighbour(message: MessageRow) -> Neighbour:
-    return Neighbour(message.seq, message.role, _preview(message.parts))
 
 
 def _preview(stored: str) -> str:

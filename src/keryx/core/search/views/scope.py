@@ -13,9 +13,9 @@ from keryx.core.search.rules.filters import same_name
 from keryx.core.search.rules.query import Query, QueryFilter
 from keryx.core.search.rules.scope_terms import platform_token, scope_term
 from keryx.core.search.rules.tokens import tokenize
-from keryx.core.search.views import searched_sessions
+from keryx.core.search.views import searched_rows
 from keryx.core.search.views.query_plan import BEFORE_ALL, DocumentKey, QueryPlan, ScopeCondition
-from keryx.core.search.views.searched_sessions import SessionRow
+from keryx.core.search.views.searched_rows import SessionRow
 from keryx.store.database import ReadTx
 
 SESSIONS_MAX: Final = 2_000
@@ -48,7 +48,7 @@ def make_plan(tx: ReadTx, query: Query, scope: Scope, *, before: DocumentKey | N
     if session_term is not None:
         # A session has one audience, so the audience need not be asked for.
         scopes.append(ScopeCondition(terms=(session_term,), is_narrow=True))
-    elif searched_sessions.count_audiences(tx, limit=len(scope.audiences) + 1) > len(scope.audiences):
+    elif searched_rows.count_audiences(tx, limit=len(scope.audiences) + 1) > len(scope.audiences):
         # A person of all audiences need not be narrowed to them.
         scopes.append(ScopeCondition(terms=tuple(scope_term("a", each) for each in sorted(scope.audiences))))
     if scope.platform is not None:
@@ -95,7 +95,7 @@ def _session_conditions(tx: ReadTx, filters: Sequence[QueryFilter]) -> Iterable[
     sets = [
         _tagged(tx, each.value)
         if each.name == "tag"
-        else searched_sessions.list_in_state(tx, each.value, limit=SESSIONS_MAX)
+        else searched_rows.list_in_state(tx, each.value, limit=SESSIONS_MAX)
         for each in filters
         if each.name == "tag" or (each.name == "is" and each.value in ("pinned", "archived", "deleted"))
     ]
@@ -109,14 +109,14 @@ def _session_conditions(tx: ReadTx, filters: Sequence[QueryFilter]) -> Iterable[
 
 
 def _tagged(tx: ReadTx, value: str) -> Collection[str]:
-    tags = [tag for tag in searched_sessions.list_tags(tx) if same_name(value.removeprefix("#"), tag)]
-    return searched_sessions.list_tagged(tx, tags, limit=SESSIONS_MAX)
+    tags = [tag for tag in searched_rows.list_tags(tx) if same_name(value.removeprefix("#"), tag)]
+    return searched_rows.list_tagged(tx, tags, limit=SESSIONS_MAX)
 
 
 def _in_sessions_or_projects(tx: ReadTx, names: Sequence[str]) -> Collection[str]:
     projects = [
         project_id
-        for project_id, name in searched_sessions.list_projects(tx).items()
+        for project_id, name in searched_rows.list_projects(tx).items()
         if any(same_name(each, name) for each in names)
     ]
-    return {*names, *searched_sessions.list_in_projects(tx, projects, limit=SESSIONS_MAX)}
+    return {*names, *searched_rows.list_in_projects(tx, projects, limit=SESSIONS_MAX)}

@@ -13,10 +13,9 @@ from keryx.core.people.tables.people import list_audiences
 from keryx.core.search.rules.parse_query import parse_query
 from keryx.core.search.rules.query import Query
 from keryx.core.search.rules.snippet import Snippet
-from keryx.core.search.views.ranking import best_page
 from keryx.core.search.views.result import Hit, Neighbour, SessionHits, group_hits
 from keryx.core.search.views.scope import Scope
-from keryx.core.search.views.search_pages import MatchPage, newest_page
+from keryx.core.search.views.search_pages import MatchPage, best_page, newest_page
 from keryx.errors import InvalidValue
 from keryx.store.database import ReadTx
 

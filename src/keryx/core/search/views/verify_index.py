@@ -15,14 +15,10 @@ from keryx.core.search.rules.columns import join_columns
 from keryx.core.search.rules.index_format import SCOPE
 from keryx.core.search.rules.scope_terms import SESSION_SCOPE, scope_docs, session_mark
 from keryx.core.search.tables.blocks import list_blocks
-from keryx.core.search.tables.documents import list_chunks
-from keryx.core.search.tables.index_state import find_position
-from keryx.core.search.tables.purges import list_purges
-from keryx.core.search.tables.segments import list_marks, list_segments
-from keryx.core.search.views.facts_to_index import list_newest
-from keryx.core.search.views.index_documents import message_document
-from keryx.core.search.views.searched_messages import list_message_ids, list_messages
-from keryx.core.search.views.searched_sessions import list_sessions
+from keryx.core.search.tables.index_state import find_position, list_purges
+from keryx.core.search.tables.segments import list_chunks, list_marks, list_segments
+from keryx.core.search.views.facts_to_index import list_newest, message_document
+from keryx.core.search.views.searched_rows import list_message_ids, list_messages, list_sessions
 from keryx.store.database import ReadTx
 
 PROBLEMS_MAX: Final = 20
@@ -74,7 +70,6 @@ def _missing(tx: ReadTx, position: Position, indexed: set[int]) -> Iterator[str]
 
 
 def _compare(tx: ReadTx, segment_id: int, ids: Sequence[int], *, has_purges: bool) -> Iterator[str]:
-    """Yield where a segment differs from its messages."""
     found = _read_segment(tx, segment_id, ids)
     documents = list(_documents(tx, ids))
     if len(documents) < sum(1 for each in ids if each > 0) and not has_purges:
@@ -114,7 +109,6 @@ def _occurrences(term: str, postings: PostingList, ids: Sequence[int]) -> _Occur
 
 
 def _documents(tx: ReadTx, ids: Sequence[int]) -> Iterator[IndexDocument]:
-    """Yield the documents of the messages that still exist."""
     for begin in range(0, len(ids), PAGE):
         messages = list_messages(tx, [each for each in ids[begin : begin + PAGE] if each > 0])
         sessions = list_sessions(tx, {message.session_id for message in messages.values()})

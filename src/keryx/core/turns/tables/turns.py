@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Final, NamedTuple
 
 from keryx.clock import Micros
-from keryx.core.context.rules.gauge import Gauge
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.conversations.rules.archive import TurnLine
 from keryx.core.conversations.rules.message import NewMessage, ToolCallPart, usage_of
 from keryx.core.conversations.rules.source import Source
@@ -129,14 +129,14 @@ def find_prompt(tx: ReadTx, turn_id: int) -> tuple[str | None, str, str] | None:
     return row
 
 
-def set_gauge(tx: Tx, turn_id: int, gauge: Gauge) -> None:
+def set_context_usage(tx: Tx, turn_id: int, usage: ContextUsage) -> None:
     """Record the token counts of the turn's last model request."""
-    tx.run("turns.set_gauge", turn_id=turn_id, **asdict(gauge))
+    tx.run("turns.set_context_usage", turn_id=turn_id, **asdict(usage))
 
 
-def find_gauge(tx: ReadTx, session_id: str) -> Gauge | None:
+def find_context_usage(tx: ReadTx, session_id: str) -> ContextUsage | None:
     """Return the token counts of a session's last model request, or None."""
-    return tx.one(Gauge, "turns.find_gauge", session_id=session_id)
+    return tx.one(ContextUsage, "turns.find_context_usage", session_id=session_id)
 
 
 def add_usage(tx: Tx, turn_id: int, answer: NewMessage) -> None:

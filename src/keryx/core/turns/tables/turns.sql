@@ -71,14 +71,14 @@ UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools
 SELECT model, prompt_hash, tools_hash FROM turns
 WHERE id = :turn_id AND prompt_hash IS NOT NULL AND tools_hash IS NOT NULL
 
--- name: turns.set_gauge
+-- name: turns.set_context_usage
 -- Record the token counts of a turn's last model request.
 UPDATE turns SET
     window_tokens = :window, system_tokens = :system, tools_tokens = :tools, history_tokens = :history,
     attachment_tokens = :attachments
 WHERE id = :turn_id
 
--- name: turns.find_gauge
+-- name: turns.find_context_usage
 -- The token counts of a session's last model request.
 SELECT window_tokens AS window, system_tokens AS system, tools_tokens AS tools, history_tokens AS history,
        attachment_tokens AS attachments

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from keryx.config import Settings
-from keryx.core.approvals.transactions.answer_question import answer_question
+from keryx.core.approvals.transactions.decide_approval import answer_question
 from keryx.core.conversations.rules.command import ParsedCommand, UnknownCommand
 from keryx.core.conversations.rules.message import Part, TextPart, text_of
 from keryx.core.conversations.rules.session import SessionId
@@ -158,7 +158,7 @@ def _enter(tx: Tx, incoming: Incoming) -> EnteredSession:
     )
     if incoming.source.is_one_shot:
         return place  # an address for one answer: no welcome, and no record of activity
-    addresses.note_inbound(tx, Address.of(incoming.source))
+    addresses.record_inbound(tx, Address.of(incoming.source))
     if people.mark_welcomed(tx, incoming.person.id) and incoming.settings.welcome:
         queue_reply(
             tx, incoming.source, incoming.settings.welcome, session_id=place.session_id, ids=incoming.ids

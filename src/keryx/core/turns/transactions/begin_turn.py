@@ -5,7 +5,7 @@ A message that a lost turn has appended is not appended again, and the open call
 
 from collections.abc import Sequence
 
-from keryx.core.approvals.tables import approvals
+from keryx.core.approvals import tables as approvals
 from keryx.core.conversations.rules.message import NewMessage, Role
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import branch_paths, branches, feed, sessions
@@ -90,7 +90,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
     )
     held = TurnLease(lease=lease, turn_id=turn_id)
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)
-    outbox.adopt_held(tx, session_id=session_id, turn_id=turn_id)
+    outbox.move_previews(tx, session_id=session_id, turn_id=turn_id)
     for item in items:
         _take_item(tx, held, item)
     feed.add_event(tx, session_id, "turn", turn_id)
@@ -158,7 +158,7 @@ def _adopt_steps(tx: Tx, session_id: SessionId, *, turn_id: TurnId, branch_no: i
     shown = [step for step in left_open if branch_paths.is_on_path(tx, path, step.call_seq)]
     for step in shown:
         turns.adopt_step(tx, step, turn_id=turn_id)
-        approvals.adopt(tx, from_turn_id=step.turn_id, call_id=step.call_id, turn_id=turn_id)
+        approvals.move_to_turn(tx, from_turn_id=step.turn_id, call_id=step.call_id, turn_id=turn_id)
     return bool(shown)
 
 

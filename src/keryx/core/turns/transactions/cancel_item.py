@@ -26,7 +26,7 @@ def cancel_item(tx: Tx, inbox_id: int, *, holder: str) -> None:
         # An item in the transcript belonged to an earlier turn, which may have left calls and previews open.
         if item.seq is not None and turns.find_live_turn(tx, session_id) is None:
             _close_calls(tx, session_id, holder=holder)
-            outbox.end_held(tx, session_id, (TextPart(text=STOPPED),))
+            outbox.end_previews(tx, session_id, (TextPart(text=STOPPED),))
         end_item(tx, item, fate="cancelled", note="stopped")
 
 

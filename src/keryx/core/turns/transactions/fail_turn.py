@@ -78,7 +78,7 @@ def stop_turn(tx: Tx, held: TurnLease, *, partial: NewMessage | None = None) -> 
     turn = require_turn_lease(tx, held)
     _keep(tx, held, turn, partial)
     said = () if partial is None else tuple(part for part in partial.parts if isinstance(part, TextPart))
-    outbox.release_held(tx, held.turn_id, (*said, TextPart(text=STOPPED)))
+    outbox.end_previews(tx, held.session_id, (*said, TextPart(text=STOPPED)))
     end_items(tx, turn, fate="cancelled", note="stopped")
     end_turn(tx, held, state="stopped", reason="stopped")
 

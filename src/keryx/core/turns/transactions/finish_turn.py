@@ -74,7 +74,7 @@ def finish_turn(tx: Tx, held: TurnLease, *, reply: Reply, ids: Ids) -> None:
     if reply.unsaid is not None and turn.purpose == "title":
         set_model_title(tx, held.session_id, reply.unsaid)
     # The reply has replaced its preview rows. End the others: the answer went elsewhere, or nowhere.
-    outbox.release_held(tx, held.turn_id, (TextPart(text=NOT_HERE),))
+    outbox.end_previews(tx, held.session_id, (TextPart(text=NOT_HERE),))
     end_items(tx, turn, fate="answered")
     if turn.purpose == "reply":
         sessions.take_reset_reason(tx, held.session_id)

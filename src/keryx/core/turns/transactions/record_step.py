@@ -5,9 +5,9 @@ All calls of a message are committed before the first starts. A ``once`` call st
 
 from collections.abc import Mapping, Sequence
 
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME, ApprovalQuestion
-from keryx.core.approvals.tables import approvals
-from keryx.core.context.rules.gauge import Gauge
+from keryx.core.context.rules.context_usage import ContextUsage
 from keryx.core.conversations.rules.message import NewMessage, Part, ToolCallPart, ToolResultPart
 from keryx.core.conversations.rules.source import LOCAL_CLI
 from keryx.core.conversations.tables import feed
@@ -145,10 +145,10 @@ def record_prompt(tx: Tx, held: TurnLease, *, model: str | None, prompt: str, to
     turns.set_prompt(tx, held.turn_id, model=model, prompt_hash=prompt_hash, tools_hash=tools_hash)
 
 
-def record_gauge(tx: Tx, held: TurnLease, *, gauge: Gauge) -> None:
+def record_context_usage(tx: Tx, held: TurnLease, *, usage: ContextUsage) -> None:
     """Record the token counts of the turn's last model request."""
     require_turn_lease(tx, held)
-    turns.set_gauge(tx, held.turn_id, gauge)
+    turns.set_context_usage(tx, held.turn_id, usage)
 
 
 def ask_approval(tx: Tx, held: TurnLease, *, call_id: str, question: ApprovalQuestion | str, ids: Ids) -> int:
@@ -172,7 +172,9 @@ def ask_approval(tx: Tx, held: TurnLease, *, call_id: str, question: ApprovalQue
         covers=None if isinstance(question, str) else question.covers,
         expires_at=expires_at,
     )
-    text = question if isinstance(question, str) else question.told(approval_id, expires_at=expires_at)
+    text = (
+        question if isinstance(question, str) else question.with_answers(approval_id, expires_at=expires_at)
+    )
     turns.wait(tx, held.turn_id)
     asked_at = Address.of(turn.origin)
     # Another terminal shows open questions by itself.

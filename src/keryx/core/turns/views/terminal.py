@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import Final
 
 from keryx.clock import Micros
-from keryx.core.approvals.views import open_questions
-from keryx.core.approvals.views.open_questions import OpenQuestion
+from keryx.core.approvals import views as approvals
+from keryx.core.approvals.views import OpenQuestion
 from keryx.core.people.tables import people
 from keryx.core.turns.rules.turn import yields_to_others
 from keryx.core.turns.tables import turns
@@ -194,5 +194,5 @@ def _list_calls(tx: ReadTx, turn_id: TurnId, *, after: int) -> list[ShownCall]:
 
 def _current(tx: ReadTx, turn: turns.Turn) -> CurrentTurn:
     owner = people.find_owner(tx) if turn.state == "waiting" else None
-    question = None if owner is None else open_questions.find_open(tx, turn_id=turn.id, person_id=owner.id)
+    question = None if owner is None else approvals.find_open(tx, turn_id=turn.id, person_id=owner.id)
     return CurrentTurn(id=turn.id, state=turn.state, text=turns.text_so_far(tx, turn.id), question=question)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState
-from keryx.core.approvals.tables import approvals
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import ContextFacts
 from keryx.core.context.views.prompt_facts import last_said, show_context

@@ -5,7 +5,7 @@ The same check runs after every step of the tests, in ``keryx doctor`` and after
 
 from typing import Final
 
-from keryx.core.approvals.views import invariants as approvals
+from keryx.core.approvals import views as approvals
 from keryx.core.context.views.invariants import follow_covers
 from keryx.core.conversations.views import invariants as conversations
 from keryx.core.deliveries.views import invariants as deliveries

@@ -1,4 +1,4 @@
-"""How full a model's context window is, and with what. Pure."""
+"""The usage of a model's context window. Pure."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge:
+class ContextUsage:
     """The tokens of a request to the model, by kind, and the context window.
 
     The total is the provider's count if there is one. The parts are estimates, and the history is the rest.
@@ -20,7 +20,7 @@ class Gauge:
     attachments: int
 
     def __post_init__(self) -> None:
-        check_count("gauge", **dict(self.parts()), window=self.window)
+        check_count("context usage", **dict(self.parts()), window=self.window)
 
     def parts(self) -> Iterator[tuple[str, int]]:
         """Yield the parts of the context by name, in the order of the request."""
@@ -35,7 +35,7 @@ class Gauge:
         return sum(tokens for _, tokens in self.parts())
 
     def lines(self) -> list[str]:
-        """Return lines that describe the gauge to people."""
+        """Return lines that describe the usage to people."""
         percent = 100 * self.total // max(1, self.window)
         made_of = ", ".join(f"{name} {tokens:,}" for name, tokens in self.parts())
         return [

@@ -1,20 +1,79 @@
-"""Reads the documents of terms, scopes and phrases; a block is read once for each query."""
+"""Reads the columns and postings of segments; a chunk or a block is read once for each query."""
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from keryx.core.search.rules.blocks import Block, Postings
-from keryx.core.search.rules.document_sets import DocumentSet, LazyUnion, PrefixDocuments, Runs
-from keryx.core.search.rules.index_format import SCOPE, TERM_MAX
+from keryx.core.search.rules.columns import ColumnChunk
+from keryx.core.search.rules.document_sets import (
+    DOC_MAX,
+    DocumentFilter,
+    DocumentSet,
+    LazyUnion,
+    PrefixDocuments,
+    Runs,
+    bounds,
+    everything,
+)
+from keryx.core.search.rules.index_format import CHUNK_DOCS, SCOPE, TERM_MAX
 from keryx.core.search.rules.phrases import PhraseFilter, TokenPositions
 from keryx.core.search.rules.query import Phrase
 from keryx.core.search.rules.scope_terms import scope_docs
-from keryx.core.search.rules.set_operations import DOC_MAX, bounds, everything
 from keryx.core.search.tables.blocks import FoundBlock, find_blocks, find_blocks_between, find_positions
-from keryx.core.search.views.query_plan import LOOKUPS_MAX, ScopeCondition
-from keryx.core.search.views.read_columns import SMALL
+from keryx.core.search.tables.segments import SegmentRow, find_chunks, list_chunks_of
+from keryx.core.search.views.query_plan import LOOKUPS_MAX, DocumentKey, ScopeCondition
 from keryx.store.database import ReadTx
+
+SMALL: Final = CHUNK_DOCS
+"""Segments with up to this many documents are small: data of several of them is read in one statement."""
+
+
+class ColumnReader:
+    """The columns of the segments that one query reads."""
+
+    def __init__(self, tx: ReadTx) -> None:
+        self._tx = tx
+        self._chunks: dict[int, dict[int, ColumnChunk]] = {}
+        self._small: set[int] = set()
+        """Small segments whose columns are read together when the first of them are needed."""
+
+    def expect(self, segment: SegmentRow) -> None:
+        """Note that the columns of a segment will be needed."""
+        if segment.doc_count <= SMALL:
+            self._small.add(segment.segment_id)
+
+    def keys(self, segment_id: int, docs: Sequence[int]) -> list[DocumentKey]:
+        """Return the keys of some documents."""
+        numbers = [doc // CHUNK_DOCS for doc in docs]
+        chunks = self._read(segment_id, set(numbers))
+        return [chunks[number].key(doc % CHUNK_DOCS) for number, doc in zip(numbers, docs, strict=True)]
+
+    def count_before(self, segment: SegmentRow, key: DocumentKey) -> int:
+        """Return how many documents of a segment have a smaller key, by binary search."""
+
+        def key_of(doc: int) -> DocumentKey:
+            return self.keys(segment.segment_id, (doc,))[0]
+
+        return bisect_left(range(segment.doc_count), key, key=key_of)
+
+    def lengths(self, segment_id: int, docs: Sequence[int]) -> list[int]:
+        """Return the lengths in words of documents whose keys were read."""
+        lengths = {number: chunk.lengths for number, chunk in self._chunks[segment_id].items()}
+        return [lengths[doc // CHUNK_DOCS][doc % CHUNK_DOCS] for doc in docs]
+
+    def _read(self, segment_id: int, wanted: set[int]) -> dict[int, ColumnChunk]:
+        known = self._chunks.setdefault(segment_id, {})
+        missing = wanted - known.keys()
+        if missing and segment_id in self._small:
+            for small_id, number, chunk in list_chunks_of(self._tx, self._small):
+                self._chunks.setdefault(small_id, {})[number] = chunk
+            self._small.clear()
+        elif missing:
+            known.update(find_chunks(self._tx, segment_id, missing))
+        return known
+
 
 EXCLUSIVE: Final = "sapr"
 """Kinds of scope terms of which a document has at most one: session, audience, platform, role."""
@@ -106,7 +165,7 @@ class PostingReader:
             sets[segment_id] = self._prefixes[segment_id, prefix] = documents
         return sets
 
-    def phrase_filter(self, phrase: Phrase, segment_id: int) -> PhraseFilter:
+    def phrase_filter(self, phrase: Phrase, segment_id: int) -> DocumentFilter:
         """Return the filter that keeps the documents in which a phrase may occur.
 
         The tokens of the phrase must have been read with ``token``. A prefix at its end is not compared.
@@ -119,7 +178,7 @@ class PostingReader:
             tokens.append(TokenPositions(offset, self._postings[key], block_id=block_id))
             if self._doc_counts[segment_id] <= SMALL:
                 self._small_blocks.add(block_id)
-        return PhraseFilter(tokens, read=self._read_positions)
+        return PhraseFilter(tokens, read=self._read_positions).keep
 
     def counts(self, phrase: Phrase, segment_id: int, docs: Sequence[int]) -> list[int]:
         """Return how often a phrase occurs in some documents, for ranking.

@@ -1,9 +1,4 @@
--- name: searched_messages.list
--- List some messages.
-SELECT {searched_message}
-FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:ids AS json)))
-
--- name: searched_messages.list_near
+-- name: searched_rows.list_near
 -- List the messages up to `reach` numbers before and after places, given as (session, branch, number).
 SELECT m.session_id, m.seq, m.role, m.parts
 FROM json_array_elements(CAST(:places AS json)) p

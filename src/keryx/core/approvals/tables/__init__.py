@@ -1,1 +1,0 @@
-"""The subject's tables: SQL and the mapping of rows."""

@@ -1,1 +1,0 @@
-"""Read models over a read-only transaction."""
