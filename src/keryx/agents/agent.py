@@ -5,6 +5,7 @@ effect. At the end the agent returns its answer. It is cancelled like any task, 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from keryx.core.context.rules.context_usage import ContextUsage
@@ -15,7 +16,6 @@ from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import TurnId, TurnPurpose
-from keryx.values import dataclass
 
 HistoryItem: TypeAlias = Message | Cover
 """A message as a model reads it, or the summary that stands for several messages."""

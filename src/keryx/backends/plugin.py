@@ -5,6 +5,7 @@ backend does.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.clock import Clock
@@ -12,7 +13,6 @@ from keryx.config import Configuration, Plugin
 from keryx.core.processes.backend import ProcessBackend
 from keryx.ids import Ids
 from keryx.store.database import Database
-from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ reading, so that all problems are reported at once.
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,6 @@ from keryx.config.readers import Raw
 from keryx.config.setting import Found, Values
 from keryx.config_load.table import NamedSetting
 from keryx.errors import InvalidValue
-from keryx.values import dataclass
 
 SourceKind = Literal["project", "user", "secrets", "environment", "program"]
 

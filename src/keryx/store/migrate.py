@@ -6,6 +6,7 @@ store. A step that only adds keeps the second number; a step that breaks older c
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,7 +16,6 @@ from keryx import __version__
 from keryx.clock import Micros
 from keryx.errors import StoreError, StoreTooNew
 from keryx.store.statements import Dialect
-from keryx.values import dataclass
 
 if TYPE_CHECKING:
     import apsw

@@ -6,7 +6,7 @@ gateways. ``shown`` contains the messages that users see, whatever a gateway bel
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
@@ -21,7 +21,6 @@ from keryx.core.deliveries.rules.text import text_pieces
 from keryx.core.people.rules.access import Refused
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
-from keryx.values import dataclass
 
 PlatformFault = Literal[
     "reject", "lose the message", "lose the receipt", "limit", "refuse permanently", "dead"

@@ -2,12 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keryx.agents.acp.contract import PermissionRequest, ToolUpdate
 from keryx.agents.acp.history import PermissionKey
-from keryx.values import dataclass
 
 if TYPE_CHECKING:
     from keryx.agents.acp.client import AcpConnection, AcpPrompt

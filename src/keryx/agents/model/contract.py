@@ -5,7 +5,7 @@ be created without loading the providers' packages, which takes seconds.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from keryx.agents.agent import AnswerListener, HistoryItem
@@ -14,7 +14,6 @@ from keryx.core.context.rules.prices import Price
 from keryx.core.conversations.rules.message import NewMessage
 from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.turns.rules.tool_offer import ToolOffer
-from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

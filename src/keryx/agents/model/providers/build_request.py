@@ -7,7 +7,7 @@ followed by its one result, in whatever order they are stored.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from pydantic_ai import messages as wire
@@ -38,7 +38,6 @@ from keryx.core.conversations.rules.message import (
     ToolCallPart,
     text_of,
 )
-from keryx.values import dataclass
 
 TranscriptMessage: TypeAlias = HistoryItem | NewMessage
 """A message from before the turn, or of the turn."""

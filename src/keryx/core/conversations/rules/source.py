@@ -6,12 +6,11 @@ keep the platform's spelling.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Literal, Self, cast, get_args
 
 from keryx.errors import InvalidValue
-from keryx.values import dataclass
 
 ChatType = Literal["dm", "group", "channel", "thread"]
 CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)

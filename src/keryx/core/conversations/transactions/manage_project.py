@@ -3,12 +3,13 @@
 An archived project keeps its sessions and its name.
 """
 
+from dataclasses import dataclass
+
 from keryx.core.conversations.tables import feed, projects
 from keryx.core.conversations.tables.projects import Project as Project
 from keryx.core.people.tables import access
 from keryx.errors import InvalidValue
 from keryx.store.database import RaceLost, Tx
-from keryx.values import dataclass
 
 NAME_LENGTH_MAX = 100
 

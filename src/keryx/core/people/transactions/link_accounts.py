@@ -4,6 +4,7 @@ The account that gets the code must have the higher role. So nobody can be trick
 a stranger's code. Sessions keep their owner and audience; the person joins the audiences of both accounts.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 from keryx.core.approvals import tables as approvals
@@ -16,7 +17,6 @@ from keryx.core.schedules import tables as schedules
 from keryx.core.values.role import at_least
 from keryx.ids import Ids
 from keryx.store.database import Tx
-from keryx.values import dataclass
 
 LinkRefusal = Literal["linked", "wrong_way", "blocked"]
 

@@ -4,6 +4,8 @@ A schedule belongs to one person, and only this person finds it. ``due_at`` is a
 was neither fired nor skipped. Instants that pass during a pause, or before a change, do not count.
 """
 
+from dataclasses import dataclass
+
 from keryx.clock import Micros
 from keryx.core.conversations.rules.part import TextPart
 from keryx.core.conversations.rules.source import Source
@@ -18,7 +20,6 @@ from keryx.core.schedules.tables import Schedule
 from keryx.core.values.time_zone import zone_of
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
-from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

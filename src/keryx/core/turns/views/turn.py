@@ -1,6 +1,6 @@
 """What a turn works on: its person and chat, the transcript, and the open calls; and what a turn ran with."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState
@@ -25,7 +25,6 @@ from keryx.core.turns.tables.turns import list_answering, list_speaking, list_st
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
-from keryx.values import dataclass
 
 __all__ = [
     "OpenCall",
