@@ -54,21 +54,21 @@ class TextSoFar:
         self._texts.clear()
         self._stored = 0
 
-    def so_far(self, gauge: ContextUsage | None) -> NewMessage | None:
+    def so_far(self, in_context: ContextUsage | None) -> NewMessage | None:
         """Return the text so far as a message, for a turn that ends without an answer. Thinking alone has no text.
 
-        Providers bill an interrupted answer but do not report its usage. The usage is estimated, from ``gauge`` for the
-        input, if a model was asked.
+        Providers bill an interrupted answer but do not report its usage. If a model was asked, the usage is estimated,
+        from ``in_context`` for the input.
         """
         text, thinking = self._texts["text"], self._texts["thinking"]
         if not text and not thinking:
             return None
-        thought = count_text(thinking) if gauge and thinking else 0
+        thought = count_text(thinking) if in_context and thinking else 0
         return NewMessage(
             role="assistant",
             parts=(TextPart(text=text),) if text else (),
-            input_tokens=0 if gauge is None else gauge.total,
-            output_tokens=0 if gauge is None else thought + count_text(text),
+            input_tokens=0 if in_context is None else in_context.total,
+            output_tokens=0 if in_context is None else thought + count_text(text),
             thinking_tokens=thought,
             finish_reason="interrupted",
         )

@@ -73,13 +73,13 @@ class TurnRecorder:
         self._text = TextSoFar(runtime, begun.held, after=_last_seq(view.messages))
         self.last_use: ModelUse | None = None
         """The stored description of the last request to a model in this turn."""
-        self._gauge: ContextUsage | None = None
+        self._in_context: ContextUsage | None = None
         self._is_paused = False
 
     @property
     def partial(self) -> NewMessage | None:
         """The text since the last step, for a turn that ends before its answer."""
-        return self._text.so_far(self._gauge)
+        return self._text.so_far(self._in_context)
 
     async def say(self, text: str) -> None:
         """Show a piece of the answer; the text so far is stored about once a second."""
@@ -104,7 +104,7 @@ class TurnRecorder:
 
     async def note_model(self, use: ModelUse) -> None:
         """Store the model, prompt and tools of a request, unless they are stored already."""
-        self._gauge = use.gauge or self._gauge
+        self._in_context = use.gauge or self._in_context
         if _is_recorded(use, self.last_use):
             return
 
