@@ -9,7 +9,7 @@ from keryx.core.conversations.tables import feed, projects
 from keryx.core.conversations.tables.projects import Project as Project
 from keryx.core.people.tables import access
 from keryx.errors import InvalidValue
-from keryx.store.database import RaceLost, Tx
+from keryx.store.database import Tx
 
 NAME_LENGTH_MAX = 100
 
@@ -48,13 +48,12 @@ def create_project(tx: Tx, plan: ProjectPlan, *, person_id: int) -> Project | Pr
 
 def ensure_project(tx: Tx, name: str, *, person_id: int) -> int:
     """Return the id of the person's project of this name, which is created if it does not exist."""
-    project = projects.find_by_name(tx, owner_id=person_id, name=name)
-    if project is not None:
-        return project.id
     project_id = projects.add_project(tx, owner_id=person_id, name=name)
-    if project_id is None:
-        raise RaceLost
-    return _saved(tx, project_id, person_id).id
+    if project_id is not None:
+        return _saved(tx, project_id, person_id).id
+    project = projects.find_by_name(tx, owner_id=person_id, name=name)
+    assert project is not None, "the name is taken, so there is a project with it"
+    return project.id
 
 
 def change_project(

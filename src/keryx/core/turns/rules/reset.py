@@ -4,7 +4,7 @@ Pure: takes the session's last activity, the policy and the current time, and re
 exactly from ``expires_at`` on, so the watcher that flushes before a reset and the lookup that resets always agree.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
@@ -197,12 +197,11 @@ def _boundary_until(policy: ResetPolicy, moment: Micros) -> Micros:
     return next(at for at in _boundaries(policy, moment, range(0, -3, -1)) if at <= moment)
 
 
-def _boundaries(policy: ResetPolicy, moment: Micros, days: Iterable[int]) -> Iterator[Micros]:
-    """Yield the daily boundaries of these days, counted from the day of ``moment``."""
-    zone = zone_of(policy.zone)
+def _boundaries(policy: ResetPolicy, moment: Micros, days: Iterable[int]) -> list[Micros]:
+    """Return the daily boundaries of these days, counted from the day of ``moment``."""
+    zone, hour = zone_of(policy.zone), time(policy.at_hour)
     today = datetime_of(moment, zone).date()
-    for day in days:
-        yield instant_of(datetime.combine(today + timedelta(days=day), time(policy.at_hour)), zone)
+    return [instant_of(datetime.combine(today + timedelta(days=day), hour), zone) for day in days]
 
 
 def _is_int(value: object) -> bool:
