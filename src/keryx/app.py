@@ -64,7 +64,9 @@ async def open_system(
     """
     configuration.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        database = await asyncio.to_thread(open_database, configuration.database)
+        database = await asyncio.to_thread(
+            open_database, configuration.database, marker_folder=configuration.data_dir
+        )
         stack.push_async_callback(database.close)
         await database.write(lambda tx: enter_store(tx, person_id=None))
         indexer = Indexer(database, configuration.database)

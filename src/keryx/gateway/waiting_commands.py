@@ -81,7 +81,9 @@ def _preview(tx: ReadTx, session_id: str, *, person_id: int) -> str:
     in_context = show_context_usage(tx, session_id, person_id=person_id)
     items = model_messages(tx, session_id, person_id=person_id)
     pinned = pinned_seqs(tx, session_id)
-    plans = plan_by_hand(items, window=WINDOW_TOKENS if in_context is None else in_context.window, pinned=pinned)
+    plans = plan_by_hand(
+        items, window=WINDOW_TOKENS if in_context is None else in_context.window, pinned=pinned
+    )
     if not plans:
         return TOO_SHORT
     preview = PREVIEW.format(

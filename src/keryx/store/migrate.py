@@ -4,12 +4,14 @@ Two numbers decide which code may open a store: the store's step, and the oldest
 store. A step that only adds keeps the second number; a step that breaks older code raises it.
 """
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keryx import __version__
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import psycopg
 
 LOCK_WAIT_MS = 30_000
+_log = logging.getLogger("keryx.store")
 
 _FILE = re.compile(r"^(?P<number>\d{4})_(?P<name>[a-z_]+)\.sql$")
 _COMPATIBLE = re.compile(r"^-- compatible: (?P<number>\d+)$", re.MULTILINE)
@@ -119,9 +122,16 @@ def steps_from(state: tuple[Any, ...] | None, steps: Sequence[Migration]) -> tup
 
 
 def migrate_sqlite(
-    connection: "apsw.Connection", *, now: Micros, steps: Sequence[Migration] | None = None
+    connection: "apsw.Connection",
+    *,
+    now: Micros,
+    steps: Sequence[Migration] | None = None,
+    copy: Callable[[int], Path] | None = None,
 ) -> None:
-    """Migrate the file to the expected schema in one transaction, or leave the file unchanged."""
+    """Migrate the file to the expected schema in one transaction, or leave the file unchanged.
+
+    ``copy`` copies a file that has a schema, given the schema's number, while no other process can write.
+    """
     steps = migrations("sqlite") if steps is None else steps
     connection.set_busy_timeout(LOCK_WAIT_MS)
     # Check first without a lock: opening an up-to-date store must not wait for a writer.
@@ -130,7 +140,14 @@ def migrate_sqlite(
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_SCHEMA_TABLE)
-        for step in steps_from(_state(connection), steps):
+        state = _state(connection)
+        missing = steps_from(state, steps)
+        if state is not None and missing and copy is not None:
+            _log.warning(
+                "The store is migrated from schema %s to %s. %s is a copy of the old store, kept for 30 days.",
+                *(state[0], missing[-1].number, copy(state[0])),
+            )
+        for step in missing:
             for statement in step.statements:
                 connection.execute(statement)
             connection.execute(
@@ -164,7 +181,16 @@ def migrate_postgres(
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK,))
         connection.execute(_SCHEMA_TABLE)
-        for step in steps_from(connection.execute(_STATE).fetchone(), steps):
+        state = connection.execute(_STATE).fetchone()
+        missing = steps_from(state, steps)
+        if state is not None and missing:
+            info = connection.info
+            _log.warning(
+                "The store is migrated from schema %s to %s now, in one transaction. Before an update, dump it with: "
+                "pg_dump --format=custom --file=keryx-schema-%s.dump --host=%s --port=%s --username=%s %s",
+                *(state[0], missing[-1].number, state[0], info.host, info.port, info.user, info.dbname),
+            )
+        for step in missing:
             for statement in step.statements:
                 connection.execute(statement.encode())
             connection.execute(

@@ -8,8 +8,17 @@ from keryx.errors import InvalidValue
 from keryx.store.database import Database, Hook
 
 
-def open_database(address: str | Path, *, clock: Clock | None = None, hook: Hook | None = None) -> Database:
-    """Open ``sqlite:///path``, a bare path, or ``postgresql://…``; blocks, so call it from a thread."""
+def open_database(
+    address: str | Path,
+    *,
+    clock: Clock | None = None,
+    hook: Hook | None = None,
+    marker_folder: Path | None = None,
+) -> Database:
+    """Open ``sqlite:///path``, a bare path, or ``postgresql://…``; blocks, so call it from a thread.
+
+    ``marker_folder`` is where a file tells that a SQLite store was created, in case the store's volume is lost.
+    """
     text = str(address)
     # Import the drivers here and not above: `keryx --help` must not pay for them.
     if text.startswith(("postgresql://", "postgres://")):
@@ -18,7 +27,7 @@ def open_database(address: str | Path, *, clock: Clock | None = None, hook: Hook
         return PostgresDatabase.open(text, clock=clock, hook=hook)
     from keryx.store.sqlite import SqliteDatabase  # noqa: PLC0415
 
-    return SqliteDatabase.open(sqlite_path(text), clock=clock, hook=hook)
+    return SqliteDatabase.open(sqlite_path(text), clock=clock, hook=hook, marker_folder=marker_folder)
 
 
 def sqlite_path(address: str) -> Path:

@@ -7,6 +7,7 @@ in the process may open the files: closing a foreign descriptor would drop SQLit
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -15,7 +16,9 @@ from keryx.clock import SECOND, Clock, Micros, SystemClock
 from keryx.errors import StoreCorrupt, StoreError, StoreUnavailable
 from keryx.store.database import Database, Hook, ReadTx, T, Tx, noting
 from keryx.store.filesystem import refuse_network
+from keryx.store.lost_store import mark_store, refuse_lost_store
 from keryx.store.migrate import LOCK_WAIT_MS, migrate_sqlite
+from keryx.store.migration_copy import copy_before_migration, delete_old_copies
 from keryx.store.sqlite_files import (
     LOG_BYTES_MAX,
     check_version,
@@ -66,14 +69,22 @@ class SqliteDatabase(Database):
 
     @classmethod
     def open(
-        cls, path: Path, *, clock: Clock | None = None, hook: Hook | None = None, vfs: str | None = None
+        cls,
+        path: Path,
+        *,
+        clock: Clock | None = None,
+        hook: Hook | None = None,
+        vfs: str | None = None,
+        marker_folder: Path | None = None,
     ) -> "SqliteDatabase":
         """Open the store at ``path``, making or migrating it; blocks, so call it from a thread.
 
         ``vfs`` names a file layer registered with SQLite, through which tests plant faults of the disk.
+        ``marker_folder`` is where a file tells that the store was created, in case the store's volume is lost.
         """
         check_version(apsw.sqlite_lib_version())
         refuse_network(path.parent)
+        refuse_lost_store(path, marker_folder)
         database = cls(path, clock=clock or SystemClock(), hook=hook, vfs=vfs)
         try:
             database._start()
@@ -83,14 +94,18 @@ class SqliteDatabase(Database):
         except StoreError:
             database._close_connections()
             raise
+        mark_store(path, marker_folder)
         return database
 
     def _start(self) -> None:
         make_private(self._path)
-        make_private(self._index_path)
         self._write_connection = connection = self._connect(self._path, wait_ms=LOCK_WAIT_MS)
         set_up(connection)
-        migrate_sqlite(connection, now=self._clock.now())
+        now = self._clock.now()
+        migrate_sqlite(connection, now=now, copy=partial(copy_before_migration, self._path, now=now))
+        delete_old_copies(self._path, now=now)
+        # The index comes after the store's first commit: an index without a store shows that the store was lost.
+        make_private(self._index_path)
         # From here on the writer waits for locks in its own way.
         connection.set_busy_timeout(0)
         self._watch_connection = self._connect(self._path, wait_ms=READER_WAIT_MS)

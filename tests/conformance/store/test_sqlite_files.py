@@ -39,9 +39,9 @@ async def test_files_and_folder_are_private_to_their_owner(path: Path) -> None:
     database = SqliteDatabase.open(path)
     await database.write_index(build_index)
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
-    assert modes == dict.fromkeys([path.name + end for end in ("", "-wal", "-shm")], 0o600) | dict.fromkeys(
-        [index_path(path).name + end for end in ("", "-wal", "-shm")], 0o600
-    )
+    assert modes == dict.fromkeys(
+        [path.name + end for end in ("", "-wal", "-shm", "-created")], 0o600
+    ) | dict.fromkeys([index_path(path).name + end for end in ("", "-wal", "-shm")], 0o600)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     await database.close()
 
@@ -49,8 +49,10 @@ async def test_files_and_folder_are_private_to_their_owner(path: Path) -> None:
 async def test_the_store_is_in_wal_mode_and_closing_leaves_one_file_each(path: Path) -> None:
     database = SqliteDatabase.open(path)
     await database.close()
-    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, index_path(path).name]
-    for file in path.parent.iterdir():
+    databases = [path, index_path(path)]
+    marker = path.with_name(f"{path.name}-created")
+    assert sorted(path.parent.iterdir()) == sorted([*databases, marker])
+    for file in databases:
         assert file.read_bytes()[18:20] == b"\x02\x02"  # "WAL" in the file format
 
 
