@@ -18,7 +18,7 @@ from keryx.store.database import Database, Hook, ReadTx, T, Tx, noting
 from keryx.store.filesystem import refuse_network
 from keryx.store.lost_store import mark_store, refuse_lost_store
 from keryx.store.migrate import LOCK_WAIT_MS, migrate_sqlite
-from keryx.store.migration_copy import copy_before_migration, delete_old_copies
+from keryx.store.sqlite_copy import copy_before_migration, delete_old_copies
 from keryx.store.sqlite_files import (
     LOG_BYTES_MAX,
     check_version,

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from keryx.clock import Micros
 from keryx.core.conversations.rules.message import Part, decode_parts, encode_parts
 from keryx.core.conversations.rules.source import Source
+from keryx.core.deliveries.rules.route import stored_route
 from keryx.core.people.rules.person import PersonId
 from keryx.core.schedules.rules.plan import ScheduleOptions, SchedulePlan
 from keryx.core.schedules.rules.timing import MissedPolicy, OverlapPolicy
@@ -53,6 +54,20 @@ class Schedule(NamedTuple):
     def options(self) -> ScheduleOptions:
         """The rarely used options."""
         return ScheduleOptions.from_dict(from_json(self.options_json))
+
+    @property
+    def plan(self) -> SchedulePlan:
+        """The settings that a person chose; ``_columns`` is the inverse."""
+        return SchedulePlan(
+            name=self.name,
+            rule=self.rule,
+            zone=self.zone,
+            parts=self.parts,
+            route=stored_route(self.route),
+            missed=self.missed,
+            overlap=self.overlap,
+            options=self.options,
+        )
 
 
 class Fire(NamedTuple):

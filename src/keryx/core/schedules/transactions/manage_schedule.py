@@ -4,13 +4,12 @@ A schedule belongs to one person, and only this person finds it. ``due_at`` is a
 was neither fired nor skipped. Instants that pass during a pause, or before a change, do not count.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.part import TextPart
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import feed, sessions
-from keryx.core.deliveries.rules.route import stored_route
 from keryx.core.people.rules.person import PersonId
 from keryx.core.people.tables import access
 from keryx.core.schedules import tables as schedules
@@ -96,15 +95,11 @@ def revise_schedule(
 ) -> Scheduled | NameTaken | HasEnded:
     """Change the given parts of a schedule's plan."""
     schedule = schedules.lock_schedule(tx, schedule_id, owner_id=person_id)
-    plan = SchedulePlan(
+    plan = replace(
+        schedule.plan,
         name=schedule.name if name is None else name,
         rule=schedule.rule if rule is None else rule,
-        zone=schedule.zone,
         parts=schedule.parts if task is None else (TextPart(text=task),),
-        route=stored_route(schedule.route),
-        missed=schedule.missed,
-        overlap=schedule.overlap,
-        options=schedule.options,
     )
     return change_schedule(tx, schedule_id, plan, person_id=person_id)
 
