@@ -4,6 +4,7 @@ import asyncio
 import random
 import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from keryx.errors import StoreUnavailable
 from keryx.ids import Ids
 from keryx.store.database import ReadTx, Tx
 from keryx.store.sqlite import SqliteDatabase
+from keryx.store.sqlite_files import set_up
+from keryx.store.sqlite_writer import Writer
+from keryx.testing.clock import FakeClock
 from tests.conformance.talk import Talk, shown_messages
 from tests.faults.disk import Disk, images
 
@@ -117,6 +121,29 @@ async def test_after_a_failed_commit_each_function_succeeds_or_fails_by_itself(
     assert (one, two) == (1, 2)
     assert isinstance(failed, ZeroDivisionError)
     assert await talk.texts(session_id) == ["one", "two"]
+
+
+async def test_after_a_failed_commit_a_function_that_fails_is_alone_with_its_error(
+    path: Path, disk: Disk
+) -> None:
+    """The clock stands still, so that all functions are in one batch, however slow the machine is."""
+    connection = apsw.Connection(str(path), vfs=disk.name)
+    set_up(connection)
+    connection.execute("CREATE TABLE numbers (number INTEGER)")
+    writer = Writer(connection, FakeClock(), name="test-writer")
+
+    def insert(number: int) -> int:
+        connection.execute("INSERT INTO numbers VALUES (?)", (10 // number,))
+        return number
+
+    disk.break_at(1, apsw.FullError, once=True)
+    jobs = [writer.run(partial(insert, number)) for number in (1, 0, 2)]
+    one, failed, two = await asyncio.gather(*jobs, return_exceptions=True)
+    assert disk.failed.is_set()
+    assert (one, type(failed), two) == (1, ZeroDivisionError, 2)
+    await asyncio.to_thread(writer.stop)
+    assert connection.execute("SELECT number FROM numbers").fetchall() == [(10,), (5,)]
+    connection.close()
 
 
 @pytest.mark.parametrize("survivors", ["only what was synced", "some of the rest"])
