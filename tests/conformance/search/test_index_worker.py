@@ -1,7 +1,10 @@
 """A large backlog is indexed by a worker process."""
 
 import asyncio
+import json
+import os
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import keryx
 from keryx.core.conversations.rules.message import text_message
 from keryx.core.search.indexing import indexer as indexing
 from keryx.core.search.indexing.indexer import BACKLOG_MIN, Indexer
+from keryx.core.search.indexing.worker import serve
 from keryx.core.search.indexing.worker_process import IndexWorker
 from keryx.errors import StoreUnavailable
 from keryx.store.opening import open_database
@@ -37,6 +41,38 @@ async def test_a_worker_catches_up_and_ends_with_its_input(store_address: str) -
         await worker.stop()
         with pytest.raises(StoreUnavailable, match="the process has ended"):
             await worker.catch_up()
+
+
+def run_worker(address: str | Path, requests: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run the worker's program in this process, and return its answers."""
+    reading, writing = os.pipe()
+    os.write(writing, (json.dumps(str(address)) + "\n" * (requests + 1)).encode())
+    os.close(writing)
+    answers = StringIO()
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    with os.fdopen(reading) as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        monkeypatch.setattr(sys, "stdout", answers)
+        asyncio.run(serve())
+        monkeypatch.undo()
+    return answers.getvalue().splitlines()
+
+
+async def test_the_program_of_the_worker_indexes_once_for_each_line(
+    store_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with keryx.open(store_address) as kx:
+        session = await kx.create_session()
+        await kx.append(session.id, role="user", text="hotel")
+        assert await asyncio.to_thread(run_worker, store_address, 2, monkeypatch) == ["done"] * 3
+        assert (await kx.search("hotel")).not_indexed == 0
+
+
+async def test_the_program_of_the_worker_says_in_one_line_what_went_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [answer] = await asyncio.to_thread(run_worker, "http://no.store", 1, monkeypatch)
+    assert "is not an address of a store" in answer
 
 
 async def test_a_worker_that_cannot_open_the_store_says_why_and_ends(tmp_path: Path) -> None:
