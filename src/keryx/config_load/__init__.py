@@ -11,7 +11,7 @@ from pathlib import Path
 from keryx.config import Configuration, Explained, ProfileFolders
 from keryx.config_load.build import configuration_of
 from keryx.config_load.files import find_project_file, folders_of, read_text, replace_file
-from keryx.config_load.sources import SettingReader
+from keryx.config_load.sources import SettingReader, zone_default
 from keryx.config_load.table import Table
 from keryx.config_load.variables import known_variables, read_environment, read_secrets
 from keryx.config_load.yaml_file import read_yaml, with_value
@@ -94,6 +94,7 @@ def _load(
     """Read every source. ``user_text`` replaces the content of the user's file."""
     folders = folders_of(environ, cwd)
     reader = SettingReader(folders, table.plugins.names("platforms"))
+    reader.add("system", [zone_default(environ)], folder=cwd)
     project_file = find_project_file(cwd)
     if project_file is not None:
         reader.add("project", read_yaml(table, project_file), folder=project_file.parent)

@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 from keryx.config import LogFormat, LogLevel, LogSettings
 from keryx.config.readers import Raw, one_of, optional, text, zone
 from keryx.config.setting import Setting
-from keryx.core.turns.rules.reset import ResetPolicy
+from keryx.config_load.system_zone import NONE_FOUND
 from keryx.errors import InvalidValue
 
 _LOG: Final = LogSettings()
@@ -44,7 +44,10 @@ DATABASE: Setting[str | None] = Setting(
     help="The store: a path, `sqlite:///path` or `postgresql://…`. Default: `keryx.db` in the data folder.",
 )
 TIMEZONE = Setting(
-    name="timezone", read=zone, default=ResetPolicy().zone, help="The IANA time zone for hours and dates."
+    name="timezone",
+    read=zone,
+    default=NONE_FOUND,
+    help="The IANA time zone for hours and dates. Default: that of the machine, or `UTC` if it has none.",
 )
 WORKSPACE: Setting[str | None] = Setting(
     name="workspace",

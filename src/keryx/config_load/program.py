@@ -1,5 +1,6 @@
 """Read the settings that a program gives to ``keryx.open``: those that decide which session a message belongs to."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -8,7 +9,7 @@ from keryx.config import ProfileFolders, Settings
 from keryx.config.readers import Raw
 from keryx.config_load import own_rows
 from keryx.config_load.files import check_profile
-from keryx.config_load.sources import RawValue, SettingReader
+from keryx.config_load.sources import RawValue, SettingReader, zone_default
 from keryx.config_load.table import Table
 from keryx.core.conversations.settings import scope_settings
 from keryx.core.turns.settings import reset_policies
@@ -28,6 +29,7 @@ def settings_of_program(given: Mapping[str, SettingValue], *, profile: str | Non
     unused = Path()  # no setting that a program can give is a path or a secret
     folders = ProfileFolders(profile=profile, config_dir=unused, data_dir=unused)
     reader = SettingReader(folders, table.plugins.names("platforms"))
+    reader.add("system", [zone_default(os.environ)], folder=unused)
     reader.add("program", _raw_values(table, given), folder=unused)
     if reader.problems:
         raise InvalidValue("\n".join(reader.problems))

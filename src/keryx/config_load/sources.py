@@ -4,18 +4,20 @@ Sources are added weakest first: a later value replaces an earlier one of the sa
 reading, so that all problems are reported at once.
 """
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from keryx.config import ProfileFolders
 from keryx.config.readers import Raw
 from keryx.config.setting import Found, Values
+from keryx.config_load.own_rows import TIMEZONE
+from keryx.config_load.system_zone import system_zone
 from keryx.config_load.table import NamedSetting
 from keryx.errors import InvalidValue
 
-SourceKind = Literal["project", "user", "secrets", "environment", "program"]
+SourceKind = Literal["system", "project", "user", "secrets", "environment", "program"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,12 @@ class RawValue:
     named: NamedSetting
     raw: Raw
     origin: str
+
+
+def zone_default(environ: Mapping[str, str]) -> RawValue:
+    """Return the default of ``timezone``: the zone of this machine."""
+    named = NamedSetting(setting=TIMEZONE, keys=(TIMEZONE.name,))
+    return RawValue(named=named, raw=system_zone(environ), origin="default")
 
 
 class SettingReader:
