@@ -11,6 +11,7 @@ from typing import Final
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, HistoryItem, Stage
 from keryx.agents.model.compaction import Compactor
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
+from keryx.core.context.rules.guide_turns import GUIDE
 from keryx.core.conversations.rules.message import (
     Message,
     NewMessage,
@@ -65,14 +66,13 @@ class Guide:
             tool, arguments, lead = intent
             await stage.say(lead)
             call = ToolCallPart(call_id=f"guide-{brief.turn_id}", name=tool, arguments=arguments)
-            done = await stage.act(NewMessage(role="assistant", parts=(TextPart(text=lead), call)))
+            step = NewMessage(role="assistant", parts=(TextPart(text=lead), call), finish_reason=GUIDE)
+            done = await stage.act(step)
             results = list(done.results)
         text = "\n\n".join(str(each.output) for each in results) if results else f"{SETUP}\n\n{ABILITIES}"
         for word in re.findall(r"\S+\s*", text):  # in pieces, as a model writes
             await stage.say(word)
-        return Answer(
-            message=NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason="stop")
-        )
+        return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason=GUIDE))
 
     async def close(self) -> None:
         """Do nothing: the guide has no connection."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keryx.core.context.rules.cover import Cover, covers_on
+from keryx.core.context.rules.guide_turns import without_guide
 from keryx.core.context.rules.openai_chat import ChatMessage, to_openai
 from keryx.core.context.tables.covers import list_covers
 from keryx.core.conversations.rules.branch import SEQ_MAX, Segment, Siblings, path
@@ -66,7 +67,10 @@ def conversation(tx: ReadTx, session_id: str, *, person_id: int) -> list[ChatMes
 
 
 def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Message | Cover]:
-    """Return the messages and summaries that a model reads of the active branch; do not fetch covered messages."""
+    """Return what a model reads of the active branch: messages, but not the guide's, and summaries.
+
+    Covered messages are not fetched.
+    """
     head = _head(tx, session_id, person_id=person_id)
     known = branches.list_branches(tx, session_id)
     segments = path(known, session_id=session_id, no=head.branch_no)
@@ -82,7 +86,7 @@ def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Messa
         view.append(cover)
         first_seq = cover.last_seq + 1
     view += _between(tx, segments, first_seq=first_seq, last_seq=SEQ_MAX)
-    return view
+    return without_guide(view)
 
 
 def versions(tx: ReadTx, session_id: str, *, person_id: int) -> dict[int, Siblings]:
