@@ -6,7 +6,7 @@ imported from its module when it is first used. Type checkers read ``__init__.py
 
 import importlib
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"
 
 _NAMES = {
     "keryx.clock": "Clock",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -56,7 +57,10 @@ async def test_a_model_name_and_a_key_are_sufficient_for_an_answer(
     environ["HOME"] = str(tmp_path)
     assert await printed(environ, "Where?") == ("Rome, of course.\n", "", 0)
     (asked,) = server.requests
-    assert asked.messages[1] == {"role": "user", "content": "Where?"}
+    assert asked.messages[1]["role"] == "user"
+    assert re.search(
+        r"\n\[\w+day, [\d-]+ [\d:]+ \S+, UTC[+-]\d{4}\]\nWhere\?$", str(asked.messages[1]["content"])
+    )
 
 
 async def test_the_key_may_be_in_the_profile_s_env(server: ModelServer, tmp_path: Path) -> None:

@@ -363,6 +363,63 @@ async def test_the_purpose_of_an_old_inbox_item_becomes_a_column(
     assert rows == [after for _, after in PURPOSES]
 
 
+OLD_TURN = (
+    "INSERT INTO turns (id, session_id, branch_no, state, purpose, holder, epoch, begun_at)"
+    " VALUES ({0}, 's', 0, 'finished', 'reply', 'h', 1, 0)"
+)
+OLD_STEP = (
+    "INSERT INTO steps (turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq)"
+    " VALUES (2, 'guide-2', 1, 's', 'list_sessions', 'pure', 'done', 'k', 2)"
+)
+OLD_MESSAGE = (
+    "INSERT INTO messages (session_id, branch_no, seq, role, parts, turn_id, finish_reason, tool_call_count,"
+    " input_tokens, cached_tokens, output_tokens, thinking_tokens, cost_micros, created_at)"
+    " VALUES ('s', 0, {}, '{}', '{}', {}, 'stop', 0, 0, 0, 0, 0, 0, 0)"
+)
+GUIDED = [
+    ("user", '"hello"', 1, "stop"),
+    (
+        "assistant",
+        "\"No model answers here: I am only Keryx''s built-in guide. To set one up, …\"",
+        1,
+        "guide",
+    ),
+    ("assistant", '[{"t":"call","id":"guide-2","name":"list_sessions","args":{}}]', 2, "guide"),
+    ("assistant", '"None."', 2, "guide"),
+    ("assistant", '"I know of no guide."', 3, "stop"),
+]
+"""Messages before step 11: role, parts and turn; and their finish reason since."""
+
+
+async def test_old_answers_of_the_guide_are_marked(
+    store_address: str, empty_url: str, tmp_path: Path
+) -> None:
+    messages = [
+        OLD_MESSAGE.format(number, role, parts, turn_id)
+        for number, (role, parts, turn_id, _) in enumerate(GUIDED, start=1)
+    ]
+    turns = [OLD_TURN.format(number) for number in (1, 2, 3)]
+    statements = [OLD_PERSON, OLD_AUDIENCE, OLD_SESSION, *turns, OLD_STEP, *messages]
+    look = "SELECT finish_reason FROM messages ORDER BY seq"
+    rows: list[tuple[str]]
+    if "://" not in store_address:
+        file = apsw.Connection(str(tmp_path / "old.db"))
+        migrate_sqlite(file, now=0, steps=migrations("sqlite")[:10])
+        for statement in statements:
+            file.execute(statement)
+        migrate_sqlite(file, now=0)
+        rows = list(file.execute(look))
+        file.close()
+    else:
+        with psycopg.connect(empty_url, autocommit=True) as server:
+            migrate_postgres(server, now=0, steps=migrations("postgres")[:10])
+            for statement in statements:
+                server.execute(statement.encode())
+            migrate_postgres(server, now=0)
+            rows = server.execute(look).fetchall()
+    assert [row[0] for row in rows] == [reason for *_, reason in GUIDED]
+
+
 def test_a_keryx_that_knows_no_purpose_refuses_the_store() -> None:
     state = (10, migrations("sqlite")[9].compatible, "0.2.0")
     with pytest.raises(StoreTooNew, match=r"Install Keryx 0\.2\.0 or newer"):

@@ -5,7 +5,7 @@ effect. At the end the agent returns its answer. It is cancelled like any task, 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from keryx.core.context.rules.context_usage import ContextUsage
@@ -40,6 +40,8 @@ class Brief:
     context: ContextFacts
     messages: Sequence[HistoryItem]
     """The active branch as a model reads it, up to the messages to answer. Each call in it has its result."""
+    time_lines: Mapping[TurnId, str] = field(default_factory=dict)
+    """What models are told about when each turn of the conversation began; this turn is one of them."""
     tools: Sequence[ToolOffer]
     role: Role
     """The role of the person."""

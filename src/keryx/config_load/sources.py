@@ -4,8 +4,8 @@ Sources are added weakest first: a later value replaces an earlier one of the sa
 reading, so that all problems are reported at once.
 """
 
-from dataclasses import dataclass
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 

@@ -750,6 +750,7 @@ CREATE TABLE turns (
     output_tokens bigint NOT NULL DEFAULT 0,
     thinking_tokens bigint NOT NULL DEFAULT 0,
     cost_micros bigint NOT NULL DEFAULT 0,
+    zone text,
     CONSTRAINT turns_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id),
     CONSTRAINT turns_pkey PRIMARY KEY (id),
     CONSTRAINT turns_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id),

@@ -609,7 +609,7 @@ CREATE TABLE turns (
     model TEXT,
     prompt_hash TEXT,
     tools_hash TEXT
-, window_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, history_tokens INTEGER, attachment_tokens INTEGER, input_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, thinking_tokens INTEGER NOT NULL DEFAULT 0, cost_micros INTEGER NOT NULL DEFAULT 0) STRICT;
+, window_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, history_tokens INTEGER, attachment_tokens INTEGER, input_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, thinking_tokens INTEGER NOT NULL DEFAULT 0, cost_micros INTEGER NOT NULL DEFAULT 0, zone TEXT) STRICT;
 
 CREATE INDEX turns_by_session ON turns (session_id, id);
 

@@ -171,7 +171,7 @@ async def test_an_imported_group_session_is_private(talk: Talk) -> None:
 async def test_imported_turns_have_ended(talk: Talk) -> None:
     turns = (
         TurnLine(no=1, branch_no=0, state="finished", purpose="reply", begun_at=5, ended_at=6, model="m"),
-        TurnLine(no=2, branch_no=0, state="running", purpose="reply", begun_at=7),
+        TurnLine(no=2, branch_no=0, state="running", purpose="reply", begun_at=7, zone="Europe/Rome"),
     )
     messages = tuple(
         MessageLine(branch_no=0, seq=seq, role="user", body='"x"', created_at=seq, turn=seq) for seq in (1, 2)

@@ -137,7 +137,8 @@ class Breaking:
         self.broken: set[str] = set()
 
     def __call__(self, asked: Asked) -> Reply | Refusal:
-        way = next(said for each in asked.messages if (said := str(each.get("content"))) in WAYS)
+        said = [str(each.get("content")).rpartition("\n")[2] for each in asked.messages]
+        way = next(each for each in said if each in WAYS)
         if way not in self.broken:
             self.broken.add(way)
             return WAYS[way]

@@ -22,6 +22,7 @@ from keryx.core.context.rules.call_pairs import NO_RESULT
 from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import (
     MediaPart,
+    Message,
     NewMessage,
     Part,
     Role,
@@ -33,6 +34,7 @@ from keryx.core.conversations.rules.message import (
     decode_parts,
     encode_parts,
 )
+from keryx.core.values.turn_states import TurnId
 
 FRAMING = Framing(instructions="Be brief.", context="You are in Rome.", provider="anthropic")
 HASH = "a" * 64
@@ -354,3 +356,41 @@ def test_the_model_s_own_media_are_named_and_empty_messages_left_out() -> None:
     ]
     assert contents(sent(said("system", TextPart(text="it ended")))) == [["Keryx reports:", "it ended"]]
     assert contents(sent(said("user", ThinkingPart(text="?")))) == [[UNREADABLE]]
+
+
+# ------------------------------------------------------------------------------------------ the time of a turn
+
+
+def stored(seq: int, role: Role, text: str, *, turn: int) -> Message:
+    return Message(seq, "s", 0, seq, role, f'"{text}"', "Ana", None, TurnId(turn), 0, 0, 0, 0, 0, None, 0)
+
+
+def test_the_time_of_a_turn_is_in_its_own_message_and_later_prompts_repeat_the_bytes() -> None:
+    lines = {TurnId(1): "[Monday]", TurnId(2): "[Tuesday]"}
+    asked = [stored(1, "user", "one", turn=1)]
+    first = sent(*asked, time_lines={TurnId(1): "[Monday]"}, turn_id=TurnId(1))
+    assert contents(first) == ["[Monday]\none"]
+    later = [*asked, stored(2, "assistant", "One", turn=1), stored(3, "user", "two", turn=2)]
+    second = sent(*later, time_lines=lines, turn_id=TurnId(2))
+    assert contents(second) == ["[Monday]\none", "One", "[Tuesday]\ntwo"]
+
+
+def test_in_a_group_the_time_comes_before_the_author() -> None:
+    asked = stored(1, "user", "one", turn=1)
+    messages = sent(asked, time_lines={TurnId(1): "[Monday]"}, turn_id=TurnId(1), is_group=True)
+    assert contents(messages) == ['[Monday]\n"Ana" says: one']
+
+
+def test_a_turn_that_repeats_a_message_has_its_own_time() -> None:
+    asked = stored(1, "user", "one", turn=1)
+    lines = {TurnId(1): "[Monday]", TurnId(2): "[Tuesday]"}
+    again = sent(asked, time_lines=lines, turn_id=TurnId(2))
+    assert contents(again) == ["[Monday]\none", "[Tuesday]"]
+    later = [asked, stored(2, "assistant", "One", turn=2), stored(3, "user", "two", turn=3)]
+    lines[TurnId(3)] = "[Friday]"
+    assert contents(sent(*later, time_lines=lines, turn_id=TurnId(3))) == [
+        "[Monday]\none",
+        "[Tuesday]",
+        "One",
+        "[Friday]\ntwo",
+    ]

@@ -28,7 +28,9 @@ from keryx.errors import InvalidValue
 SESSION = SessionLine(id="20260101_000000_0000000a", source=LOCAL_CLI, started_at=1, last_active_at=2)
 MESSAGE = MessageLine(branch_no=0, seq=1, role="user", body='"Hello"', created_at=3)
 BRANCH = BranchLine(no=1, reason="undo", created_at=4, parent_no=0, parent_seq=1)
-TURN = TurnLine(no=1, branch_no=0, state="finished", purpose="reply", begun_at=5, ended_at=6, model="m")
+TURN = TurnLine(
+    no=1, branch_no=0, state="finished", purpose="reply", begun_at=5, ended_at=6, model="m", zone="UTC"
+)
 COVER = CoverLine(
     no=1, branch_no=0, first_seq=1, last_seq=2, summary="s", tokens_before=9, tokens_after=1, created_at=7
 )

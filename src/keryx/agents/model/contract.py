@@ -14,6 +14,7 @@ from keryx.core.context.rules.prices import Price
 from keryx.core.conversations.rules.message import NewMessage
 from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.turns.rules.tool_offer import ToolOffer
+from keryx.core.values.turn_states import TurnId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,9 @@ class ModelPrompt:
     instructions: str
     context: str
     messages: Sequence[HistoryItem | NewMessage]
+    turn_id: TurnId | None = None
+    """The turn that asks; messages that are not stored belong to it."""
+    time_lines: Mapping[TurnId, str] = field(default_factory=dict)
     tools: Sequence[ToolOffer] = ()
     settings: ModelSettings = field(default_factory=ModelSettings)
     media: Mapping[str, bytes] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import asyncio
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,8 @@ from keryx.agents.agent import AnswerListener, HistoryItem
 from keryx.agents.model.contract import Access, CallFailed, ModelCaller, ModelPrompt
 from keryx.agents.model.offline_child import ANSWER_TOKENS_MAX, CONTEXT_TOKENS, ENGINE, NAME, WEIGHTS
 from keryx.core.context.rules.cover import Cover
-from keryx.core.conversations.rules.message import NewMessage, TextPart, text_of
+from keryx.core.context.rules.turn_time import place_lines
+from keryx.core.conversations.rules.message import NewMessage, TextPart, text_message, text_of
 from keryx.ids import Ids
 from keryx.subprocesses.start_program import RunningProgram
 
@@ -192,14 +193,21 @@ def fit_prompt(prompt: ModelPrompt) -> ModelPrompt:
     """Return the prompt as this model can read it: the newest messages that fit, as text, and no tools."""
     left = PROMPT_TOKENS_MAX
     kept: list[NewMessage] = []
-    for message in reversed([plain for each in prompt.messages if (plain := _plain(each)) is not None]):
+    for message in reversed(list(_plain_messages(prompt))):
         text = _newest(text_of(message.parts), left)
         if not text:
             break
         kept.append(replace(message, parts=(TextPart(text=text),)))
         left -= tokens(text)
     return replace(
-        prompt, instructions=INSTRUCTIONS, context="", messages=kept[::-1], tools=(), media={}, may_call=True
+        prompt,
+        instructions=INSTRUCTIONS,
+        context="",
+        messages=kept[::-1],
+        time_lines={},
+        tools=(),
+        media={},
+        may_call=True,
     )
 
 
@@ -208,6 +216,17 @@ def tokens(text: str) -> int:
     ascii_text = [character for character in text if character.isascii()]
     letters = sum(character.isalpha() or character == " " for character in ascii_text)
     return letters // 3 + (len(ascii_text) - letters) + 3 * (len(text) - len(ascii_text)) + 1
+
+
+def _plain_messages(prompt: ModelPrompt) -> Iterator[NewMessage]:
+    """Yield the messages as text, those that begin a turn with the time."""
+    lines = place_lines(prompt.messages, prompt.time_lines, turn_id=prompt.turn_id)
+    for number, each in enumerate(prompt.messages):
+        plain = _plain(each)
+        if plain is not None and plain.role == "user" and number in lines:
+            yield text_message("user", f"{lines[number]}\n{text_of(plain.parts)}")
+        elif plain is not None:
+            yield plain
 
 
 def _plain(message: HistoryItem | NewMessage) -> NewMessage | None:

@@ -38,8 +38,9 @@ def measure_prompt(prompt: ModelPrompt) -> PromptSize:
         count_text(offer.name) + count_text(offer.description) + count_json(offer.parameters)
         for offer in prompt.tools
     )
+    times = sum(map(count_text, prompt.time_lines.values()))
     sizes = [count_item(message) for message in prompt.messages]
-    estimate = max(1, system + tools + sum(sizes))
+    estimate = max(1, system + tools + times + sum(sizes))
     counted = _provider_count(prompt.messages, sizes)
     trusted = counted if counted is not None and counted >= TRUSTED * estimate else estimate
     return PromptSize(system=system, tools=tools, estimate=estimate, total=trusted)

@@ -126,9 +126,10 @@ class TurnLoop:
     async def _begin_in(self, session_id: SessionId) -> bool:
         """Begin the next turn of a session; return False if another gateway was faster or the turn must wait."""
         runtime = self._runtime
+        zone = runtime.settings.reset.default.zone
         try:
             begun = await runtime.database.write(
-                lambda tx: begin_turn(tx, holder=runtime.holder, session_id=session_id)
+                lambda tx: begin_turn(tx, holder=runtime.holder, session_id=session_id, zone=zone)
             )
         except StoreUnavailable as error:
             await self._wait_for_store(error)

@@ -324,6 +324,7 @@ def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
         purpose=begun.purpose,
         context=view.context,
         messages=view.messages,
+        time_lines=view.time_lines,
         tools=toolbox.offers(),
         role=view.role,
         model=view.model,

@@ -28,6 +28,7 @@ from keryx.agents.model.providers.signatures import part_fields, unpack_signatur
 from keryx.core.context.rules.call_pairs import CallPair, pair_calls
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import author_prefixed
+from keryx.core.context.rules.turn_time import place_lines
 from keryx.core.conversations.rules.message import (
     MediaPart,
     Message,
@@ -38,6 +39,7 @@ from keryx.core.conversations.rules.message import (
     ToolCallPart,
     text_of,
 )
+from keryx.core.values.turn_states import TurnId
 
 TranscriptMessage: TypeAlias = HistoryItem | NewMessage
 """A message from before the turn, or of the turn."""
@@ -57,6 +59,10 @@ class Framing:
     context: str
     provider: str
     """The provider; the thinking of other providers is left out."""
+    turn_id: TurnId | None = None
+    """The turn that asks; messages that are not stored belong to it."""
+    time_lines: Mapping[TurnId, str] = field(default_factory=dict)
+    """When each turn began."""
     is_group: bool = False
     """Whether several people write: then each message names its author."""
     request: str | None = None
@@ -82,15 +88,19 @@ class _RequestBuilder:
         paired = pair_calls(
             messages, spelled=_plain_id if self.framing.provider in _PLAIN_IDS else clean_text
         )
+        lines = place_lines(messages, self.framing.time_lines, turn_id=self.framing.turn_id)
         for number, each in enumerate(messages):
+            line = lines.get(number)
             if isinstance(each, Cover):
                 heading = f"Summary of messages {each.first_seq} to {each.last_seq}, which are left out here:"
                 self._tell(keryx_part(f"{heading}\n{each.summary}"))
             elif each.role == "assistant":
+                self._tell_time(line)
                 self._answer(each.parts, paired.pairs[number])
             elif each.role != "tool":
-                self._tell(self._user_part(each))
+                self._tell(self._user_part(each, line))
             self._tell(*(stray_result_part(result) for result in paired.orphan_results[number]))
+        self._tell_time(lines.get(len(messages)))
         if not self.sent or isinstance(self.sent[0], wire.ModelResponse):
             # For some providers a conversation must begin with a user message.
             self.sent.insert(0, wire.ModelRequest(parts=[keryx_part(BEGINNING)], timestamp=NO_TIME))
@@ -114,6 +124,11 @@ class _RequestBuilder:
             last.parts = [*last.parts, *parts]
         else:
             self.sent.append(wire.ModelRequest(parts=list(parts), timestamp=NO_TIME))
+
+    def _tell_time(self, line: str | None) -> None:
+        """Tell when a turn begins that answers no message of its own, such as a repeated one."""
+        if line is not None:
+            self._tell(keryx_part(line))
 
     def _mark_cache(self) -> None:
         """Mark the end of the text that the next request begins with too. An empty text cannot be marked."""
@@ -163,8 +178,11 @@ class _RequestBuilder:
                     continue
             signature = {}
 
-    def _user_part(self, message: Message | NewMessage) -> wire.UserPromptPart:
-        """Return a message of a person or a report of Keryx; in a group with the author's name."""
+    def _user_part(self, message: Message | NewMessage, line: str | None) -> wire.UserPromptPart:
+        """Return a message of a person or a report of Keryx, after the line with the time of its turn.
+
+        In a group it has the author's name.
+        """
         content: list[wire.UserContent] = [
             piece for part in message.parts if (piece := shown_content(part, self.media)) is not None
         ]
@@ -173,6 +191,10 @@ class _RequestBuilder:
         elif self.framing.is_group and message.author:
             attachments = [piece for piece in content if not isinstance(piece, str)]
             content = [clean_text(author_prefixed(message.author, text_of(message.parts))), *attachments]
+        if line is not None and content and isinstance(content[0], str):
+            content[0] = f"{line}\n{content[0]}"
+        elif line is not None:
+            content.insert(0, line)
         if len(content) == 1 and isinstance(content[0], str):
             return wire.UserPromptPart(content[0], timestamp=NO_TIME)
         return wire.UserPromptPart(content or [UNREADABLE], timestamp=NO_TIME)

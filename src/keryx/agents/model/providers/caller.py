@@ -83,6 +83,8 @@ class ProviderCaller:
             instructions=prompt.instructions,
             context=prompt.context,
             provider=model.system,
+            turn_id=prompt.turn_id,
+            time_lines=prompt.time_lines,
             is_group=prompt.is_group,
             request=prompt.request,
             marks_cache=model.system == "anthropic",

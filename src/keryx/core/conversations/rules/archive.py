@@ -152,6 +152,7 @@ class TurnLine:
     output_tokens: int = 0
     thinking_tokens: int = 0
     cost_micros: int = 0
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         tokens = (self.input_tokens, self.cached_tokens, self.output_tokens, self.thinking_tokens)

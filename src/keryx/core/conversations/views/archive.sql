@@ -1,6 +1,6 @@
 -- columns: archived_turn
 id AS no, branch_no, state, purpose, begun_at, ended_at, reason, model, input_tokens, cached_tokens, output_tokens,
-thinking_tokens, cost_micros
+thinking_tokens, cost_micros, zone
 
 -- name: archive.list_covers
 -- All summaries of a session, including dropped ones, in the order of their numbers.

@@ -1,7 +1,7 @@
 """Turns, their text so far, and their tool calls (steps)."""
 
 from dataclasses import asdict
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NotRequired, TypedDict, Unpack
 
 from keryx.clock import Micros
 from keryx.core.context.rules.context_usage import ContextUsage
@@ -55,6 +55,16 @@ class Trouble(NamedTuple):
         return self.reason if self.state == "running" else f"{self.reason} It will be tried again."
 
 
+class AskedPrompt(NamedTuple):
+    """What a turn sent its model: the hashes of the system prompt and the tools, and the time it told."""
+
+    model: str | None
+    prompt_hash: str
+    tools_hash: str
+    begun_at: Micros
+    zone: str | None
+
+
 class Step(NamedTuple):
     """A tool call of a turn."""
 
@@ -71,25 +81,29 @@ class Step(NamedTuple):
     starts: int
 
 
-def add_turn(
-    tx: Tx,
-    lease: Lease,
-    *,
-    branch_no: int,
-    purpose: TurnPurpose,
-    person_id: int | None,
-    origin: Source | None,
-) -> TurnId:
+class NewTurn(TypedDict):
+    """A turn that begins. Its agent is told the date and time in ``zone``."""
+
+    branch_no: int
+    purpose: TurnPurpose
+    person_id: int | None
+    origin: Source | None
+    zone: NotRequired[str | None]
+
+
+def add_turn(tx: Tx, lease: Lease, **turn: Unpack[NewTurn]) -> TurnId:
     """Add a running turn for the holder of the lease and return its id."""
+    origin = turn["origin"]
     turn_id: TurnId = tx.value(
         "turns.add",
         session_id=lease.session_id,
-        branch_no=branch_no,
-        purpose=purpose,
+        branch_no=turn["branch_no"],
+        purpose=turn["purpose"],
         holder=lease.holder,
         epoch=lease.epoch,
-        person_id=person_id,
+        person_id=turn["person_id"],
         origin=None if origin is None else source_to_json(origin),
+        zone=turn.get("zone"),
     )
     return turn_id
 
@@ -123,10 +137,17 @@ def set_prompt(tx: Tx, turn_id: int, *, model: str | None, prompt_hash: str, too
     )
 
 
-def find_prompt(tx: ReadTx, turn_id: int) -> tuple[str | None, str, str] | None:
-    """Return a turn's model and the hashes of its system prompt and its tools, or None without a model request."""
-    row: tuple[str | None, str, str] | None = tx.row("turns.find_prompt", turn_id=turn_id)
-    return row
+def find_prompt(tx: ReadTx, turn_id: int) -> AskedPrompt | None:
+    """Return what a turn sent its model, or None without a model request."""
+    return tx.one(AskedPrompt, "turns.find_prompt", turn_id=turn_id)
+
+
+def list_times(
+    tx: ReadTx, session_id: str, *, first: TurnId, last: TurnId
+) -> list[tuple[TurnId, Micros, str]]:
+    """Return id, begin and zone of a session's turns from one id to another, as far as a zone is recorded."""
+    rows = tx.rows("turns.list_times", session_id=session_id, first_id=first, last_id=last)
+    return [(TurnId(turn_id), begun_at, zone) for turn_id, begun_at, zone in rows]
 
 
 def set_context_usage(tx: Tx, turn_id: int, usage: ContextUsage) -> None:

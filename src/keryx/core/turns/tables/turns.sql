@@ -7,13 +7,19 @@ turn_id, call_id, no, session_id, name, effect, state, idempotency_key, call_seq
 
 -- name: turns.add
 -- Add a running turn.
-INSERT INTO turns (session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at)
-VALUES (:session_id, :branch_no, 'running', :purpose, :holder, :epoch, :person_id, :origin, :now)
+INSERT INTO turns (session_id, branch_no, state, purpose, holder, epoch, person_id, origin, begun_at, zone)
+VALUES (:session_id, :branch_no, 'running', :purpose, :holder, :epoch, :person_id, :origin, :now, :zone)
 RETURNING id
 
 -- name: turns.find
 -- A turn by id.
 SELECT {turn} FROM turns WHERE id = :turn_id
+
+-- name: turns.list_times
+-- When turns of a session began, and the zone in which their models are told so.
+SELECT id, begun_at, zone FROM turns
+WHERE session_id = :session_id AND id BETWEEN :first_id AND :last_id AND zone IS NOT NULL
+ORDER BY id
 
 -- name: turns.find_live
 -- The turn of a session that has not ended.
@@ -67,8 +73,8 @@ WHERE t.id = (SELECT MAX(id) FROM turns WHERE session_id = :session_id) AND t.re
 UPDATE turns SET model = :model, prompt_hash = :prompt_hash, tools_hash = :tools_hash WHERE id = :turn_id
 
 -- name: turns.find_prompt
--- The model of a turn and the hashes of its prompt and tools; no row without a model request.
-SELECT model, prompt_hash, tools_hash FROM turns
+-- The model of a turn, the hashes of its prompt and tools, and its time; no row without a model request.
+SELECT model, prompt_hash, tools_hash, begun_at, zone FROM turns
 WHERE id = :turn_id AND prompt_hash IS NOT NULL AND tools_hash IS NOT NULL
 
 -- name: turns.set_context_usage
@@ -183,11 +189,11 @@ WHERE id = :turn_id
 -- Add a turn from an archive.
 INSERT INTO turns (
     session_id, branch_no, state, purpose, holder, epoch, begun_at, ended_at, reason, model, input_tokens,
-    cached_tokens, output_tokens, thinking_tokens, cost_micros
+    cached_tokens, output_tokens, thinking_tokens, cost_micros, zone
 )
 VALUES (
     :session_id, :branch_no, :state, :purpose, 'import', 0, :begun_at, :ended_at, :reason, :model, :input_tokens,
-    :cached_tokens, :output_tokens, :thinking_tokens, :cost_micros
+    :cached_tokens, :output_tokens, :thinking_tokens, :cost_micros, :zone
 )
 RETURNING id
 

@@ -55,17 +55,22 @@ class BegunTurn:
         return self.held.lease
 
 
-def begin_turn(tx: Tx, *, holder: str, session_id: SessionId | None = None) -> BegunTurn | None:
-    """Begin the turn that has waited longest, in this session or in any; return None if none may begin now."""
+def begin_turn(
+    tx: Tx, *, holder: str, session_id: SessionId | None = None, zone: str | None = None
+) -> BegunTurn | None:
+    """Begin the turn that has waited longest, in this session or in any; return None if none may begin now.
+
+    The agent is told the date and time in ``zone``; without one, it is told neither.
+    """
     candidates = list_ready(tx, limit=CANDIDATES) if session_id is None else [session_id]
     for candidate in candidates:
-        begun = _begin_in(tx, candidate, holder=holder)
+        begun = _begin_in(tx, candidate, holder=holder, zone=zone)
         if begun is not None:
             return begun
     return None
 
 
-def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None:
+def _begin_in(tx: Tx, session_id: SessionId, *, holder: str, zone: str | None) -> BegunTurn | None:
     session = sessions.lock_session(tx, session_id)
     ready = _without_requests(tx, inbox.list_ready(tx, session_id))
     live = turns.find_live_turn(tx, session_id)
@@ -87,6 +92,7 @@ def _begin_in(tx: Tx, session_id: SessionId, *, holder: str) -> BegunTurn | None
         person_id=last.person_id,
         # Requests of Keryx itself have no origin. A task's answer goes to the call that delegated the task.
         origin=None if yields_to_others(purpose) or last.purpose == "task" else last.source,
+        zone=zone,
     )
     held = TurnLease(lease=lease, turn_id=turn_id)
     adopted = _adopt_steps(tx, session_id, turn_id=turn_id, branch_no=session.active_branch_no)

@@ -1,11 +1,13 @@
 """What a turn works on: its person and chat, the transcript, and the open calls; and what a turn ran with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import ContextFacts
+from keryx.core.context.rules.turn_time import time_line
 from keryx.core.context.views.prompt_facts import last_said, show_context
 from keryx.core.conversations.rules.message import Message, ToolCallPart
 from keryx.core.conversations.rules.part import Part
@@ -22,6 +24,7 @@ from keryx.core.turns.tables import turns
 from keryx.core.turns.tables.inbox import InboxItem as WaitingCommand
 from keryx.core.turns.tables.inbox import list_commands
 from keryx.core.turns.tables.turns import list_answering, list_speaking, list_stopping, text_so_far
+from keryx.core.turns.views.turn_times import time_lines
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
@@ -73,6 +76,8 @@ class TurnView:
     """Who reads the answer; None in a private chat, where everything that the person may see may appear."""
     context: ContextFacts
     messages: tuple[Message | Cover, ...]
+    time_lines: Mapping[TurnId, str]
+    """What models are told about when each turn of the conversation began."""
     open_calls: tuple[OpenCall, ...]
     model: str | None
     model_settings: ModelSettings | None
@@ -127,6 +132,7 @@ def show_turn(
         audience_id=None if source.chat_type == "dm" else session.audience_id,
         context=replace(context, id_salt=id_salt),
         messages=messages,
+        time_lines=time_lines(tx, messages, running=turn),
         open_calls=open_calls,
         model=session.model,
         model_settings=None
@@ -153,6 +159,8 @@ class TurnPrompt:
     model: str | None
     prompt: str
     tools: str
+    time: str | None = None
+    """The line with date and time in the turn's message; None for a turn from before such lines."""
 
 
 def show_prompt(tx: ReadTx, turn_id: int, *, person_id: int) -> TurnPrompt | None:
@@ -161,7 +169,8 @@ def show_prompt(tx: ReadTx, turn_id: int, *, person_id: int) -> TurnPrompt | Non
     found = turns.find_prompt(tx, turn_id)
     if found is None:
         return None
-    model, *hashes = found
+    hashes = (found.prompt_hash, found.tools_hash)
     kept = read_contents(tx, hashes)
     prompt, tools = (kept[digest].decode("utf-8", "surrogatepass") for digest in hashes)
-    return TurnPrompt(model=model, prompt=prompt, tools=tools)
+    time = None if found.zone is None else time_line(found.begun_at, found.zone)
+    return TurnPrompt(model=found.model, prompt=prompt, tools=tools, time=time)
