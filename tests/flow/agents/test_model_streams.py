@@ -137,8 +137,8 @@ class Breaking:
         self.broken: set[str] = set()
 
     def __call__(self, asked: Asked) -> Reply | Refusal:
-        said = [str(each.get("content")).rpartition("\n")[2] for each in asked.messages]
-        way = next(each for each in said if each in WAYS)
+        said = "\n".join(str(each.get("content")) for each in asked.messages)
+        way = next(line for line in said.splitlines() if line in WAYS)
         if way not in self.broken:
             self.broken.add(way)
             return WAYS[way]
@@ -226,6 +226,9 @@ async def test_the_system_prompt_and_the_tools_of_a_turn_can_be_read_again(
     ran_with = await store.read(lambda tx: show_prompt(tx, FIRST, person_id=1))
     assert ran_with is not None
     (asked,) = server.requests
-    sent = [str(each["content"]) for each in asked.messages if each["role"] == "system"]
-    assert (ran_with.model, ran_with.prompt) == ("openai:scripted", "".join(sent))
+    system, said = (str(each["content"]) for each in asked.messages)
+    assert (ran_with.model, ran_with.prompt.startswith(system)) == ("openai:scripted", True)
+    context, _, rest = said.rpartition("\n\n")
+    assert ran_with.prompt == system + context
+    assert rest.partition("\n")[0] == ran_with.time
     assert loads(ran_with.tools) == [["book", "An errand.", {"type": "object"}]]

@@ -10,14 +10,14 @@ NEAREST: Final = 3
 NAME_SHOWN: Final = 40
 
 PROVIDERS: Final = (
-    *("openai", "anthropic", "google", "openrouter", "ollama", "vllm"),
+    *("openai", "anthropic", "google", "openrouter", "ollama", "lmstudio", "llamacpp", "vllm"),
     *("alibaba", "azure", "azure-responses", "bedrock", "bedrock-mantle", "cerebras", "cohere", "crusoe"),
     *("deepseek", "fireworks", "github", "github-copilot", "google-cloud", "groq", "heroku", "huggingface"),
     *("litellm", "meta", "mistral", "moonshotai", "nebius", "openai-chat", "openai-chatgpt", "openai-codex"),
     *("openai-responses", "ovhcloud", "sambanova", "snowflake", "together", "vercel", "xai", "zai"),
     "offline",
 )
-"""Keryx's own provider, and those whose chat models pydantic-ai supports, best known first; a test compares them."""
+"""Keryx's own providers, and those whose chat models pydantic-ai supports, best known first; a test compares them."""
 SHORT: Final = {"offline": "offline:smollm2"}
 """Short names that need no model name."""
 

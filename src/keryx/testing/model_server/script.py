@@ -66,6 +66,10 @@ class Refusal:
     message: str = "refused"
     kind: str | None = None
     retry_after_seconds: float | None = None
+    body: JsonValue = None
+    """The whole body, for a server with a form of its own."""
+    in_stream: bool = False
+    """The error comes as an event of a stream that began well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,7 +224,13 @@ class _Connection:
         if isinstance(answer, Refusal):
             after = answer.retry_after_seconds
             headers = [] if after is None else [("retry-after", f"{after:g}")]
-            await self._send_whole(answer.status, refused(answer), headers)
+            body = refused(answer) if answer.body is None else answer.body
+            if answer.in_stream:
+                await self._send(h11.Response(status_code=200, headers=STREAM))
+                await self._send_text(iter([f"event: error\ndata: {dumps(body)}\n\n"]))
+                await self._send(h11.EndOfMessage())
+            else:
+                await self._send_whole(answer.status, body, headers)
             return
         wire = wire_of(answer, asked)
         if wire.streams:

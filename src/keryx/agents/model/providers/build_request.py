@@ -2,7 +2,7 @@
 
 The order is: the instructions, the conversation, and last the context block, which changes from turn to turn. So the
 text that was sent before stays the beginning of the text that is sent next, and a provider can cache it. Each call is
-followed by its one result, in whatever order they are stored.
+followed by its one result, in whatever order they are stored. ``strict_form`` has the form for other servers.
 """
 
 import re
@@ -24,7 +24,9 @@ from keryx.agents.model.providers.request_parts import (
     shown_content,
     stray_result_part,
 )
+from keryx.agents.model.providers.server_limits import Limit
 from keryx.agents.model.providers.signatures import part_fields, unpack_signature
+from keryx.agents.model.providers.strict_form import strict_messages
 from keryx.core.context.rules.call_pairs import CallPair, pair_calls
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import author_prefixed
@@ -67,6 +69,8 @@ class Framing:
     """Whether several people write: then each message names its author."""
     request: str | None = None
     """A request of Keryx itself at the end, in a turn that answers no person."""
+    limits: frozenset[Limit] = frozenset()
+    """What the server refuses."""
     marks_cache: bool = False
     """Whether the provider caches nothing unless the prompt marks where the cached text ends."""
 
@@ -85,6 +89,26 @@ class _RequestBuilder:
     sent: list[wire.ModelMessage] = field(default_factory=list)
 
     def build(self, messages: Sequence[TranscriptMessage]) -> list[wire.ModelMessage]:
+        framing = self.framing
+        self._add_conversation(messages)
+        if not self.sent or isinstance(self.sent[0], wire.ModelResponse):
+            # For some providers a conversation must begin with a user message.
+            self.sent.insert(0, wire.ModelRequest(parts=[keryx_part(BEGINNING)], timestamp=NO_TIME))
+        if framing.request is not None:
+            self._tell(keryx_part(framing.request))
+        if framing.limits:
+            return strict_messages(
+                self.sent, instructions=framing.instructions, context=framing.context, limits=framing.limits
+            )
+        self._mark_cache()
+        if framing.context:
+            self._tell(wire.SystemPromptPart(clean_text(framing.context), timestamp=NO_TIME, scope="request"))
+        for message in self.sent:
+            if isinstance(message, wire.ModelRequest):
+                message.instructions = framing.instructions
+        return self.sent
+
+    def _add_conversation(self, messages: Sequence[TranscriptMessage]) -> None:
         paired = pair_calls(
             messages, spelled=_plain_id if self.framing.provider in _PLAIN_IDS else clean_text
         )
@@ -101,19 +125,6 @@ class _RequestBuilder:
                 self._tell(self._user_part(each, line))
             self._tell(*(stray_result_part(result) for result in paired.orphan_results[number]))
         self._tell_time(lines.get(len(messages)))
-        if not self.sent or isinstance(self.sent[0], wire.ModelResponse):
-            # For some providers a conversation must begin with a user message.
-            self.sent.insert(0, wire.ModelRequest(parts=[keryx_part(BEGINNING)], timestamp=NO_TIME))
-        if self.framing.request is not None:
-            self._tell(keryx_part(self.framing.request))
-        self._mark_cache()
-        if self.framing.context:
-            context = clean_text(self.framing.context)
-            self._tell(wire.SystemPromptPart(context, timestamp=NO_TIME, scope="request"))
-        for message in self.sent:
-            if isinstance(message, wire.ModelRequest):
-                message.instructions = self.framing.instructions
-        return self.sent
 
     def _tell(self, *parts: wire.ModelRequestPart) -> None:
         """Add parts to the next user message."""

@@ -22,10 +22,14 @@ from keryx.agents.model.providers.answer_message import answer_message
 from keryx.agents.model.providers.build_request import Framing, provider_messages
 from keryx.agents.model.providers.provider_setup import (
     failure_hint,
+    is_chat_api,
+    is_other_server,
     key_and_address,
     make_model,
-    missing_setting,
+    missing_key,
+    server_of,
 )
+from keryx.agents.model.providers.server_limits import Limit, ServerLimits
 from keryx.core.conversations.rules.message import NewMessage
 
 CACHE: Final = {"anthropic_cache_instructions": True}
@@ -38,6 +42,7 @@ class ProviderCaller:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._models: dict[str, Model] = {}
+        self._limits = ServerLimits()
         self._open = AsyncExitStack()
         self._opening = asyncio.Lock()
 
@@ -45,12 +50,15 @@ class ProviderCaller:
         """Return the answer, whose pieces the listener has received; raise ``CallFailed`` if there is none."""
         used = await self._model(model)
         relay = _EventRelay(listener)
+        limits = self._limits_of(model, used)
         try:
-            response = await self._stream(used, prompt, relay)
+            response = await self._stream(used, prompt, relay, limits)
         except (AgentRunError, UserError, TimeoutError) as error:
+            if not relay.has_text and self._learn(error, model, used, limits):
+                return await self.ask(model, prompt, listener)
             if failures.concerns_key(error) and self._has_no_key(model):
                 provider = model.partition(":")[0]
-                raise CallFailed(missing_setting(provider, "key")) from error
+                raise CallFailed(missing_key(provider)) from error
             hint = await failure_hint(model, used, error)
             raise failures.failure_of(error, model, heard=relay.has_text, hint=hint) from error
         return answer_message(response, model, heard=relay.has_text, price=self._access.prices.get(model))
@@ -71,12 +79,29 @@ class ProviderCaller:
         self._models.clear()
         await self._open.aclose()
 
-    async def _stream(self, model: Model, prompt: ModelPrompt, relay: "_EventRelay") -> wire.ModelResponse:
+    def _limits_of(self, name: str, model: Model) -> frozenset[Limit]:
+        """Return the limits of a server with OpenAI's chat API; other APIs have a place for the context block."""
+        if not is_chat_api(model):
+            return frozenset()
+        is_own = not is_other_server(name.partition(":")[0], self._access.variables)
+        return self._limits.of(name, server=server_of(model), is_own=is_own)
+
+    def _learn(self, error: Exception, name: str, model: Model, known: frozenset[Limit]) -> bool:
+        """Return whether the error shows a limit of the server that the request can be brought within."""
+        if not is_chat_api(model):
+            return False
+        text = f"{error} {getattr(error, 'body', '')}"
+        return self._limits.learn(text, name, server=server_of(model), known=known)
+
+    async def _stream(
+        self, model: Model, prompt: ModelPrompt, relay: "_EventRelay", limits: frozenset[Limit]
+    ) -> wire.ModelResponse:
+        offers = () if "no tools" in limits else prompt.tools
         tools = [
             ToolDefinition(
                 name=each.name, description=each.description, parameters_json_schema=dict(each.parameters)
             )
-            for each in prompt.tools
+            for each in offers
         ]
         parameters = ModelRequestParameters(function_tools=tools)
         framing = Framing(
@@ -87,12 +112,13 @@ class ProviderCaller:
             time_lines=prompt.time_lines,
             is_group=prompt.is_group,
             request=prompt.request,
+            limits=limits,
             marks_cache=model.system == "anthropic",
         )
         messages = model.prepare_messages(
             provider_messages(prompt.messages, framing, media=prompt.media), parameters
         )
-        settings = _settings(prompt)
+        settings = _settings(prompt, has_tools=bool(tools))
         now = asyncio.get_running_loop().time
         ends_at = now() + self._access.answer_seconds
         async with (
@@ -149,11 +175,11 @@ class _EventRelay:
                 return
 
 
-def _settings(prompt: ModelPrompt) -> WireSettings:
+def _settings(prompt: ModelPrompt, *, has_tools: bool) -> WireSettings:
     wanted = prompt.settings
     # The agent retries in view of the person; the provider's package must not retry by itself.
     settings = cast(WireSettings, {"max_retries": 0, **CACHE})
-    if prompt.tools and not prompt.may_call:
+    if has_tools and not prompt.may_call:
         settings["tool_choice"] = "none"
     if wanted.temperature is not None:
         settings["temperature"] = wanted.temperature

@@ -4,22 +4,26 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic_ai.exceptions import ModelNotFoundError, UserError
 from pydantic_ai.models import Model, infer_model, known_model_names
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from keryx.agents.model.contract import CallFailed
+from keryx.agents.model.local_servers import LOCAL_SERVERS
 from keryx.agents.model.providers import failures
 from keryx.core.values.model_name import PROVIDERS, nearest_names
 
-CHAT_OF: Final = {"openai": "openai-chat", "offline": "openai-chat"}
+CHAT_OF: Final = dict.fromkeys(("openai", "offline", "lmstudio", "llamacpp"), "openai-chat")
 """``openai`` is the chat API, which every compatible server speaks; ``openai-responses`` is OpenAI's other API."""
+OWN_DOMAINS: Final = ("openai.com", "azure.com", "azure.us", "azure.cn")
+"""Where the address of a provider may lead that is the provider's own all the same."""
+NO_KEY: Final = "none"
+"""Sent where an owner's server needs no key: else the package would send it the key of OpenAI."""
 FAMILIES: Final = ("openai", "google", "azure")
 """Their variables also apply to names that begin with theirs, such as ``openai-responses``."""
 LIST_SECONDS: Final = 5.0
-
-_FIELDS: Final = {"key": "api_key", "address": "base_url"}
 
 
 def make_model(name: str, variables: Mapping[str, str]) -> Model:
@@ -31,7 +35,8 @@ def make_model(name: str, variables: Mapping[str, str]) -> Model:
         )
     try:
         return infer_model(
-            f"{CHAT_OF.get(provider, provider)}:{model}", lambda each: _make_provider(each, variables)
+            f"{CHAT_OF.get(provider, provider)}:{model}",
+            lambda each: _make_provider(each, _given(provider, each, variables)),
         )
     except ValueError as error:
         raise CallFailed(
@@ -42,16 +47,22 @@ def make_model(name: str, variables: Mapping[str, str]) -> Model:
             f"the package for {provider} is not installed; run: pip install 'pydantic-ai-slim[{provider}]'"
         ) from error
     except UserError as error:
-        missing = "address" if "_BASE_URL" in error.message else "key"
-        if not key_and_address(provider, variables)[_FIELDS[missing]]:
-            raise CallFailed(missing_setting(provider, missing)) from error
+        if not key_and_address(provider, variables)["api_key"]:
+            raise CallFailed(missing_key(provider)) from error
         raise CallFailed(f"{provider} cannot be set up: {error.message}") from error
 
 
-def _make_provider(name: str, variables: Mapping[str, str]) -> Provider[Any]:
+def _given(provider: str, package: str, variables: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return the key and the address for a provider of the package; a server on the own machine has its own."""
+    if provider not in LOCAL_SERVERS:
+        return key_and_address(package, variables)
+    own = key_and_address(provider, variables)
+    return {**own, "api_key": own["api_key"] or NO_KEY}
+
+
+def _make_provider(name: str, own: Mapping[str, str | None]) -> Provider[Any]:
     kind = infer_provider_class(name)
     takes = inspect.signature(kind.__init__).parameters
-    own = key_and_address(name, variables)
     given = {field: value for field, value in own.items() if field in takes and value}
     made = kind(**given)
     if "base_url" in given or not (address := own["base_url"]):
@@ -67,26 +78,47 @@ def key_and_address(provider: str, variables: Mapping[str, str]) -> Mapping[str,
     key = variables.get(f"{family}_API_KEY")
     if family == "GOOGLE":
         key = key or variables.get("GEMINI_API_KEY")
-    return {"api_key": key, "base_url": variables.get(f"{family}_BASE_URL")}
+    address = variables.get(f"{family}_BASE_URL")
+    if provider in LOCAL_SERVERS:
+        address = address or LOCAL_SERVERS[provider].address
+    return {"api_key": key, "base_url": address}
+
+
+def is_other_server(provider: str, variables: Mapping[str, str]) -> bool:
+    """Return whether a server is asked that is not the provider's own, such as one on the owner's machine."""
+    address = key_and_address(provider, variables)["base_url"]
+    host = urlsplit(address or "").hostname or ""
+    is_own = any(host == domain or host.endswith(f".{domain}") for domain in OWN_DOMAINS)
+    return provider == "offline" or (bool(address) and not is_own)
+
+
+def is_chat_api(model: Model) -> bool:
+    """Return whether the model is asked through OpenAI's chat API; the class is not imported for this."""
+    return any(kind.__name__ == "OpenAIChatModel" for kind in type(model).__mro__)
+
+
+def server_of(model: Model) -> str:
+    """Return the address of the model's server."""
+    return model.base_url or model.system
 
 
 async def failure_hint(name: str, model: Model, error: Exception) -> str:
     """Return what a person can do about a failure that concerns the key or the name of the model."""
     provider, _, wanted = name.partition(":")
     if failures.concerns_key(error):
-        return _setting_hint(provider, "key")
+        return _key_hint(provider)
     if isinstance(error, ModelNotFoundError):
         return nearest_names(wanted, await _list_models(provider, model))
     return ""
 
 
-def missing_setting(provider: str, missing: str) -> str:
-    """Return the error for a provider without its key or its address."""
-    return f"there is no {missing} for {provider}. {_setting_hint(provider, missing)}"
+def missing_key(provider: str) -> str:
+    """Return the error for a provider without its key."""
+    return f"there is no key for {provider}. {_key_hint(provider)}"
 
 
-def _setting_hint(provider: str, missing: str) -> str:
-    return f"Set {_family(provider)}_{_FIELDS[missing].upper()} in the environment or in the profile's .env."
+def _key_hint(provider: str) -> str:
+    return f"Set {_family(provider)}_API_KEY in the environment or in the profile's .env."
 
 
 def _family(provider: str) -> str:
