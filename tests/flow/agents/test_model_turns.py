@@ -95,6 +95,24 @@ def texts_of(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in messages if message.text]
 
 
+async def test_a_turn_that_goes_in_circles_ends_and_tells_the_person_why(
+    store: Database, platform: FakePlatform
+) -> None:
+    book: Counter[str] = Counter()
+    circle = [Reply(calls=[Call(name="book", call_id=f"c{no}")]) for no in range(9)]
+    async with (
+        ModelServer(circle) as server,
+        running(store, platform, agent_on(server), tools=[RecordingTool("book", "pure", book)]),
+    ):
+        platform.say("Book the hotel.")
+        await until(lambda: any("in circles" in text for text in platform.said_to("1")))
+    assert (book["book"], len(server.requests)) == (5, 5)
+    results = [
+        part for each in await transcript(store) for part in each.parts if isinstance(part, ToolResultPart)
+    ]
+    assert {part.output for part in results} == {"book is done"}, "people see the results as they were"
+
+
 async def test_a_model_s_steps_thinking_and_usage_are_in_the_transcript(
     store: Database, platform: FakePlatform
 ) -> None:

@@ -241,7 +241,11 @@ async def test_the_steps_of_a_long_turn_are_summarised_but_new_messages_stay() -
     def answer(asked: Asked) -> Reply:
         if is_summary(asked):
             return Reply(text="It looked.")
-        return Reply(text="Done.") if len(stage.steps) > 5 else Reply(calls=[Call(name="look")])
+        return (
+            Reply(text="Done.")
+            if len(stage.steps) > 5
+            else Reply(calls=[Call(name="look", arguments={"at": len(stage.steps)})])
+        )
 
     async with ModelServer(answer, window_tokens=WINDOW) as server:
         assert text(await run(server, stage, [message(1, "user", TextPart(text="Look at all."))])) == "Done."

@@ -13,19 +13,25 @@ from keryx.agents.agent import Answer, Brief
 from keryx.agents.model.agent import STEPS_MAX, TOO_MANY_STEPS, WAY_BACK, ModelAgent
 from keryx.agents.model.choice import ModelChoice
 from keryx.agents.model.contract import Access
-from keryx.agents.model.guide import SETUP, Guide
+from keryx.agents.model.guide import Guide
 from keryx.clock import SECOND
+from keryx.core.context.rules.guide_turns import GREETING
 from keryx.core.context.rules.prices import parse_price
 from keryx.core.conversations.rules.message import (
     MediaPart,
+    Message,
     NewMessage,
+    Part,
+    Role,
     TextPart,
     ThinkingPart,
     ToolCallPart,
+    ToolResultPart,
     text_of,
 )
 from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.conversations.rules.source import Source
+from keryx.core.values.turn_states import TurnId
 from keryx.errors import AgentFailed
 from keryx.testing.clock import FakeClock
 from keryx.testing.model_server import Asked, Call, ModelServer, Refusal, Reply
@@ -101,18 +107,30 @@ async def test_calls_are_steps_whose_results_and_joined_messages_the_model_reads
         assert "'reasoning_content': 'hm'" in told
 
 
-@both
-async def test_the_prompt_prefix_stays_the_same_and_the_context_comes_last(shape: Shape) -> None:
-    _, _, (first, second) = await ask([Reply(calls=[Call(name="look")]), Reply(text="Nice.")], shape)
-    system = first.body["system"] if shape == "anthropic" else first.messages[0]
-    assert "helpful assistant" in str(system)
-    assert "terminal of this machine" not in str(system)
+async def test_with_anthropic_the_prompt_prefix_stays_the_same_and_the_context_comes_last() -> None:
+    _, _, (first, second) = await ask([Reply(calls=[Call(name="look")]), Reply(text="Nice.")], "anthropic")
+    assert "helpful assistant" in str(first.body["system"])
+    assert "terminal of this machine" not in str(first.body["system"])
     for asked in (first, second):
         assert "terminal of this machine" in str(asked.messages[-1])
         assert asked.body["tools"] == first.body["tools"]
     assert "terminal of this machine" not in str(second.messages[:-1])
     kept = len(first.messages) - 1
     assert second.messages[:kept] == first.messages[:kept]
+
+
+async def test_on_another_server_the_context_is_in_the_newest_message_and_the_prompt_prefix_stays_the_same() -> (
+    None
+):
+    _, _, (first, second) = await ask([Reply(calls=[Call(name="look")]), Reply(text="Nice.")])
+    system, said = (str(each["content"]) for each in first.messages)
+    assert "helpful assistant" in system
+    assert "terminal of this machine" not in system
+    assert "terminal of this machine" in said
+    assert said.endswith("\n\nWhat is there?")
+    assert second.messages[:2] == first.messages
+    assert [asked.body["tools"] for asked in (first, second)] == [first.body["tools"]] * 2
+    assert "terminal of this machine" not in str(second.messages[2:])
 
 
 async def test_a_turn_continued_after_a_crash_sends_the_same_request() -> None:
@@ -142,14 +160,48 @@ async def test_invalid_arguments_reach_the_stage_unchanged() -> None:
 
 
 async def test_after_too_many_steps_the_model_must_answer_or_the_turn_fails() -> None:
-    calling = Reply(calls=[Call(name="look")])
-    script = [*[calling] * STEPS_MAX, Reply(text="Enough.")]
+    calling = [Reply(calls=[Call(name="look", arguments={"at": no})]) for no in range(STEPS_MAX + 1)]
+    script = [*calling[:-1], Reply(text="Enough.")]
     answer, stage, requests = await ask(script)
     assert answer.message is not None
     assert (len(stage.steps), text_of(answer.message.parts)) == (STEPS_MAX, "Enough.")
     assert [asked.body["tool_choice"] for asked in requests[-2:]] == ["auto", "none"]
-    failed = await failure([calling] * (STEPS_MAX + 1))
+    failed = await failure(calling)
     assert (failed.reason, failed.retry_after) == (TOO_MANY_STEPS, None)
+
+
+@both
+async def test_a_model_that_goes_in_circles_is_told_in_the_result_and_stopped(shape: Shape) -> None:
+    stage, circle = Noted(), [Reply(calls=[Call(name="look")])] * 6
+    async with ModelServer(circle) as server:
+        agent = agent_of(server, shape)
+        with pytest.raises(AgentFailed, match="in circles: it called look 5 times") as failed:
+            await agent.run(brief(), stage)
+        await agent.close()
+    assert (len(stage.steps), failed.value.retry_after) == (5, None)
+    told = ["Keryx notes" in str(each.messages) for each in server.requests]
+    assert told == [False, False, False, True, True]
+
+
+async def test_a_circle_goes_on_after_a_crash_or_a_person_s_answer() -> None:
+    def stored(seq: int, role: Role, part: Part) -> Message:
+        return message(seq, role, part)._replace(turn_id=TurnId(1))
+
+    steps = [
+        each
+        for seq in range(2, 12, 2)
+        for each in (
+            stored(seq, "assistant", ToolCallPart(call_id=f"c{seq}", name="look", arguments={})),
+            stored(seq + 1, "tool", ToolResultPart(call_id=f"c{seq}", name="look", output="seen")),
+        )
+    ]
+    asked = brief(stored(1, "user", TextPart(text="look")), *steps)
+    async with ModelServer([Reply(text="never")]) as server:
+        agent = agent_of(server)
+        with pytest.raises(AgentFailed, match="in circles"):
+            await agent.run(asked, Noted())
+        await agent.close()
+        assert server.requests == []
 
 
 @both
@@ -423,7 +475,7 @@ async def test_images_are_shown_to_the_model_where_the_store_has_them() -> None:
 async def test_in_a_group_the_model_reads_who_spoke() -> None:
     spoken = message(1, "user", TextPart(text="hello"))._replace(author="Ben")
     _, _, (asked,) = await ask([Reply(text="Here.")], asked=brief(spoken, source=TELEGRAM))
-    assert asked.messages[1]["content"] == '"Ben" says: hello'
+    assert str(asked.messages[1]["content"]).endswith('\n\n"Ben" says: hello')
 
 
 async def test_before_a_reset_notes_are_kept_without_an_answer() -> None:
@@ -488,7 +540,7 @@ async def test_thinking_tokens_are_counted_as_output(shape: Shape) -> None:
 async def test_without_a_model_the_guide_answers() -> None:
     answer, _, requests = await ask([], choice=ModelChoice())
     assert answer.message is not None
-    assert (text_of(answer.message.parts).startswith(SETUP), requests) == (True, [])
+    assert (text_of(answer.message.parts).startswith(GREETING), requests) == (True, [])
 
 
 @pytest.mark.parametrize(

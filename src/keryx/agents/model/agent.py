@@ -39,7 +39,8 @@ from keryx.agents.model.turn_prompt import model_use, read_attachments, title_pr
 from keryx.clock import Clock
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
 from keryx.core.context.rules.cover import Cover
-from keryx.core.conversations.rules.message import NewMessage, ToolCallPart
+from keryx.core.context.rules.repeated_calls import circling_reason
+from keryx.core.conversations.rules.message import Message, NewMessage, ToolCallPart
 from keryx.core.people.rules.toolset import MEMORY
 from keryx.errors import AgentFailed
 
@@ -124,7 +125,10 @@ class ModelAgent:
         """Ask, run the tools and ask again, until there is an answer without calls."""
         prompt, compactor = await self._prompt(brief), await self._compactor(models, brief, stage)
         steps: list[NewMessage] = []
+        so_far = _messages_of_turn(brief)
         for number in range(STEPS_MAX + 1):
+            if (reason := circling_reason(so_far)) is not None:
+                raise AgentFailed(reason)
             prompt = await compactor.fit(replace(prompt, may_call=number < STEPS_MAX))
             # Before the call and not after: a turn that is stopped, fails or dies used the model too.
             estimate = await compactor.gauge(prompt)
@@ -141,6 +145,7 @@ class ModelAgent:
                 break
             done = await stage.act(step)
             results = [NewMessage(role="tool", parts=(result,)) for result in done.results]
+            so_far += [step, *results]
             prompt = replace(
                 prompt,
                 messages=[*prompt.messages, step, *results, *done.joined],
@@ -227,6 +232,11 @@ def _with_unique_ids(answer: NewMessage, *, taken: set[str]) -> NewMessage:
         for part in answer.parts
     )
     return replace(answer, parts=tuple(parts))
+
+
+def _messages_of_turn(brief: Brief) -> list[Message | NewMessage]:
+    """Return what the turn did before it went on here, after a person's answer or a crash."""
+    return [each for each in brief.messages if isinstance(each, Message) and each.turn_id == brief.turn_id]
 
 
 def _is_alone(prompt: ModelPrompt) -> bool:

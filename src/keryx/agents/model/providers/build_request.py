@@ -30,6 +30,7 @@ from keryx.agents.model.providers.strict_form import strict_messages
 from keryx.core.context.rules.call_pairs import CallPair, pair_calls
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.prompt import author_prefixed
+from keryx.core.context.rules.repeated_calls import repeat_notes
 from keryx.core.context.rules.turn_time import place_lines
 from keryx.core.conversations.rules.message import (
     MediaPart,
@@ -87,6 +88,8 @@ class _RequestBuilder:
     framing: Framing
     media: Mapping[str, bytes]
     sent: list[wire.ModelMessage] = field(default_factory=list)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """The notes on repeated calls, by their ids."""
 
     def build(self, messages: Sequence[TranscriptMessage]) -> list[wire.ModelMessage]:
         framing = self.framing
@@ -112,6 +115,7 @@ class _RequestBuilder:
         paired = pair_calls(
             messages, spelled=_plain_id if self.framing.provider in _PLAIN_IDS else clean_text
         )
+        self.notes = repeat_notes(messages, paired, turn_id=self.framing.turn_id)
         lines = place_lines(messages, self.framing.time_lines, turn_id=self.framing.turn_id)
         for number, each in enumerate(messages):
             line = lines.get(number)
@@ -158,7 +162,7 @@ class _RequestBuilder:
             last.parts = [*last.parts, *answered]
         elif answered:
             self.sent.append(wire.ModelResponse(parts=answered, timestamp=NO_TIME))
-        self._tell(*map(result_part, pairs))
+        self._tell(*(result_part(pair, note=self.notes.get(pair.call_id)) for pair in pairs))
 
     def _answer_parts(
         self, parts: Sequence[Part], pairs: Sequence[CallPair]

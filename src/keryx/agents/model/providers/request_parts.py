@@ -55,12 +55,13 @@ def shown_content(part: Part, media: Mapping[str, bytes]) -> wire.UserContent | 
             return UNREADABLE
 
 
-def result_part(pair: CallPair) -> wire.ToolReturnPart:
-    """Return the result of a call."""
+def result_part(pair: CallPair, *, note: str | None = None) -> wire.ToolReturnPart:
+    """Return the result of a call, and below it a note of Keryx."""
     result = pair.result
+    output = NO_RESULT if result is None else _text(result.output)
     return wire.ToolReturnPart(
         tool_name=pair.call.name,
-        content=NO_RESULT if result is None else _text(result.output),
+        content=output if note is None else f"{output}\n\n{note}",
         tool_call_id=pair.call_id,
         timestamp=NO_TIME,
         outcome="failed" if result is None or result.is_error else "success",
