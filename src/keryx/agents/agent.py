@@ -47,6 +47,8 @@ class Brief:
     """The role of the person."""
     model: str | None = None
     model_settings: ModelSettings | None = None
+    guide_explained: bool = False
+    """Whether the built-in guide has said in this conversation how to set a model up."""
     has_failed: bool = False
     """Whether the last attempt at this turn failed."""
     focus: str | None = None

@@ -138,6 +138,8 @@ class Configuration(ProfileFolders):
     rows: tuple[Explained, ...] = field(repr=False)
     """Every setting with its value and origin, in the order of the reference."""
     plugins: "Plugins"
+    command: str = "keryx"
+    """How Keryx was started, for commands that people are told to run."""
 
     @property
     def foreign_variables(self) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from keryx.config.readers import NONE
 from keryx.config.setting import Setting, Values
 from keryx.config_load import own_rows
 from keryx.config_load.table import Table
+from keryx.config_load.variables import COMMAND_VARIABLE
 from keryx.core.conversations.settings import TITLES, personalities, scope_settings
 from keryx.core.people.settings import PAIRING, WELCOME_TEXT, toolset_settings
 from keryx.core.turns.settings import TURNS, busy_settings, reset_policies
@@ -54,6 +55,7 @@ def configuration_of(
         variables=MappingProxyType(dict(variables)),
         rows=tuple(_rows(table, values, database)),
         plugins=table.plugins.used(values),
+        command=environ.get(COMMAND_VARIABLE) or "keryx",
     )
     _check_plugins(configuration)
     return configuration

@@ -15,8 +15,10 @@ from keryx.config_load.sources import RawValue
 from keryx.config_load.table import NamedSetting, Table
 from keryx.errors import InvalidValue
 
-OTHERS = frozenset({HOME_VARIABLE, "KERYX_SESSION_ID"})
-"""Variables of Keryx that are no settings. The second tells a process that Keryx started its session."""
+COMMAND_VARIABLE = "KERYX_COMMAND"
+"""How Keryx was started; ``scripts/keryx`` sets it."""
+OTHERS = frozenset({HOME_VARIABLE, COMMAND_VARIABLE, "KERYX_SESSION_ID"})
+"""Variables of Keryx that are no settings. The last tells a process that Keryx started its session."""
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _QUOTED = re.compile(r"""(["'])(.*)\1(?:\s+#.*)?""")

@@ -79,6 +79,7 @@ async def test_no_model_reads_what_the_guide_answered(stage: Stage) -> None:
     begun = await begin(stage, "and now?", zone=ROME)
     view = await look(stage, begun)
     assert [each.text for each in view.messages if hasattr(each, "text")] == ["and now?"]
+    assert view.guide_explained
     ((person_id,),) = await stage.rows("SELECT owner_id FROM sessions")
     chat = await stage.look(lambda tx: conversation(tx, session_id, person_id=int(str(person_id))))
     assert [each["content"] for each in chat] == ["and now?"]

@@ -11,8 +11,10 @@ from keryx.core.conversations.rules.message import NewMessage, TextPart, ToolCal
 from keryx.core.conversations.rules.session_key import ScopeSettings
 from keryx.platforms.adapter import Capabilities, Outgoing
 from keryx.store.database import Database
+from keryx.testing.model_server import ModelServer, Reply
 from keryx.testing.platform import FakePlatform, PlatformFault
 from keryx.tools.keryx.plugin import keryx_tools
+from tests.flow.agents.test_model_turns import agent_on
 from tests.flow.running import Actor, let_in, running, said, until
 
 
@@ -186,6 +188,26 @@ async def test_the_guide_introduces_itself_and_answers_with_tools(
         platform.say("/search hello")
         await until(lambda: len(platform.shown) == 3)
         assert "hello there" in platform.shown[2].text
+        platform.say("and what else?")
+        await until(lambda: len(platform.shown) == 4)
+        assert platform.shown[3].text.startswith("No model answers here. To set a model up, run")
+        assert "\n" not in platform.shown[3].text
+
+
+async def test_no_model_reads_what_the_guide_answered(store: Database, platform: FakePlatform) -> None:
+    async with running(store, platform, Guide(), tools=list(keryx_tools(store))):
+        platform.say("hello there, how are you?")
+        await until(lambda: len(platform.shown) == 1)
+    async with ModelServer([Reply(text="Fine.")]) as server, running(store, platform, agent_on(server)):
+        platform.say("And now?")
+        await until(lambda: len(platform.shown) == 2)
+    (asked,) = server.requests
+    system, said = (str(each["content"]) for each in asked.messages)
+    assert said.endswith("\nAnd now?")
+    assert "hello there" not in said.replace('title: "hello there, how are you?"', ""), (
+        "it is still the title"
+    )
+    assert "No model answers here" not in system + said
 
 
 async def test_a_turn_waits_for_an_approval_and_continues(store: Database, platform: FakePlatform) -> None:

@@ -1,13 +1,15 @@
 """The guide: honest about what it is, and calling tools as a model would."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from keryx.agents.agent import Brief, HistoryItem, ModelUse, StepDone
 from keryx.agents.model.guide import ABILITIES, SETUP, Guide
+from keryx.agents.model.setup_hints import SetupHints
 from keryx.core.context.rules.cover import Cover, Summary
+from keryx.core.context.rules.guide_turns import GREETING, GUIDE
 from keryx.core.context.rules.prompt import ContextFacts
 from keryx.core.conversations.rules.message import (
     Message,
@@ -31,6 +33,7 @@ class Heard:
 
     said: list[str] = field(default_factory=list)
     calls: list[ToolCallPart] = field(default_factory=list)
+    steps: list[NewMessage] = field(default_factory=list)
 
     async def say(self, text: str) -> None:
         self.said.append(text)
@@ -50,6 +53,7 @@ class Heard:
     async def act(self, step: NewMessage) -> StepDone:
         made = [part for part in step.parts if isinstance(part, ToolCallPart)]
         self.calls += made
+        self.steps.append(step)
         return StepDone(
             results=tuple(
                 ToolResultPart(call_id=call.call_id, name=call.name, output=f"from {call.name}")
@@ -112,11 +116,34 @@ async def answer(text: str, **how: object) -> tuple[str, Heard]:
     return part.text, stage
 
 
-async def test_it_says_that_no_model_is_set_up_and_how_to_set_one_up() -> None:
+async def test_its_first_answer_says_how_to_set_a_model_up() -> None:
     text, stage = await answer("How are you?")
-    assert text == f"{SETUP}\n\n{ABILITIES}"
+    assert text.startswith(f"{SETUP}\n\nI found no provider's key")
+    assert "run `keryx offline install && keryx config set model offline` and start Keryx again" in text
+    assert text.endswith(f"\n\n{ABILITIES}")
     assert "".join(stage.said) == text
     assert len(stage.said) > 10
+
+
+async def test_its_later_answers_are_one_line_with_the_command() -> None:
+    asked = replace(brief(message(1, "user", TextPart(text="Hm?"))), guide_explained=True)
+    hints = SetupHints(command="scripts/keryx", keys=("OPENAI_API_KEY",))
+    answered = await Guide(hints).run(asked, Heard())
+    assert answered.message is not None
+    assert answered.message.parts == (
+        TextPart(
+            text="No model answers here. To set a model up, run `scripts/keryx config set model openai:gpt-5` and "
+            "start Keryx again."
+        ),
+    )
+
+
+async def test_all_it_says_is_marked_as_its_own() -> None:
+    stage = Heard()
+    asked = brief(message(1, "user", TextPart(text="which sessions are there?")))
+    answered = await Guide().run(asked, stage)
+    assert answered.message is not None
+    assert {each.finish_reason for each in (*stage.steps, answered.message)} == {GUIDE}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +168,7 @@ async def test_it_answers_with_the_tools_a_model_would_call(
 
 async def test_without_the_tool_the_guide_explains_itself() -> None:
     text, stage = await answer("which sessions are there?", tools=())
-    assert (text.startswith(SETUP), stage.calls) == (True, [])
+    assert (text.startswith(GREETING), stage.calls) == (True, [])
 
 
 async def test_a_call_that_has_a_result_is_not_repeated() -> None:

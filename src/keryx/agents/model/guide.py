@@ -10,8 +10,9 @@ from typing import Final
 
 from keryx.agents.agent import NO_ANSWER, SILENT_PURPOSES, Answer, Brief, HistoryItem, Stage
 from keryx.agents.model.compaction import Compactor
+from keryx.agents.model.setup_hints import SetupHints, find_models
 from keryx.core.context.rules.compaction import WINDOW_TOKENS
-from keryx.core.context.rules.guide_turns import GUIDE
+from keryx.core.context.rules.guide_turns import GREETING, GUIDE
 from keryx.core.conversations.rules.message import (
     Message,
     NewMessage,
@@ -22,11 +23,12 @@ from keryx.core.conversations.rules.message import (
 )
 from keryx.core.values.json_value import JsonValue
 
-SETUP: Final = (
-    "No model answers here: I am only Keryx's built-in guide. To set one up, run `keryx config set model "
-    "provider:name` (openai:…, anthropic:…, google:…, ollama:… and others), put the provider's own key, such as "
-    "OPENAI_API_KEY, into the environment or the profile's .env, and start Keryx again."
+SETUP: Final = f"{GREETING}: I am only Keryx's built-in guide."
+HOW: Final = (
+    "{found} To set a model up, run `{command}` and start Keryx again. Any other model is set up in the same way, as "
+    "provider:name. Put its provider's own key, such as OPENAI_API_KEY, into the environment or the profile's .env."
 )
+AGAIN: Final = f"{GREETING}. To set a model up, run `{{command}}` and start Keryx again."
 ABILITIES: Final = (
     "Meanwhile everything else works: this conversation is kept, /search finds it again, /help lists the commands. "
     "Ask me about your sessions, schedules, processes or platforms, tell me to search for something, or to remember "
@@ -50,7 +52,10 @@ _LISTS: Final = (
 
 
 class Guide:
-    """Answers without a model."""
+    """Answers without a model; ``hints`` say where to look for one."""
+
+    def __init__(self, hints: SetupHints | None = None) -> None:
+        self._hints = hints or SetupHints()
 
     async def run(self, brief: Brief, stage: Stage) -> Answer:
         """Answer the last message; a call that already has a result is not repeated."""
@@ -69,10 +74,17 @@ class Guide:
             step = NewMessage(role="assistant", parts=(TextPart(text=lead), call), finish_reason=GUIDE)
             done = await stage.act(step)
             results = list(done.results)
-        text = "\n\n".join(str(each.output) for each in results) if results else f"{SETUP}\n\n{ABILITIES}"
+        text = "\n\n".join(str(each.output) for each in results) or await self._explanation(brief)
         for word in re.findall(r"\S+\s*", text):  # in pieces, as a model writes
             await stage.say(word)
         return Answer(message=NewMessage(role="assistant", parts=(TextPart(text=text),), finish_reason=GUIDE))
+
+    async def _explanation(self, brief: Brief) -> str:
+        """Return how to set a model up: once with everything that helps, then in one line."""
+        found = await find_models(self._hints)
+        if brief.guide_explained:
+            return AGAIN.format(command=found.command)
+        return f"{SETUP}\n\n{HOW.format(found=found.words, command=found.command)}\n\n{ABILITIES}"
 
     async def close(self) -> None:
         """Do nothing: the guide has no connection."""

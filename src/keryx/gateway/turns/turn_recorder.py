@@ -325,6 +325,7 @@ def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
         context=view.context,
         messages=view.messages,
         time_lines=view.time_lines,
+        guide_explained=view.guide_explained,
         tools=toolbox.offers(),
         role=view.role,
         model=view.model,

@@ -11,6 +11,8 @@ from keryx.core.conversations.rules.message import Message
 
 GUIDE: Final = "guide"
 """The finish reason of the guide's messages."""
+GREETING: Final = "No model answers here"
+"""The beginning of an answer that says how to set a model up."""
 
 
 def without_guide(messages: Sequence[Message | Cover]) -> list[Message | Cover]:
@@ -36,3 +38,11 @@ def without_guide(messages: Sequence[Message | Cover]) -> list[Message | Cover]:
 def is_guide_answer(each: Message | Cover) -> bool:
     """Return whether this is an answer of the guide, and not only a call."""
     return isinstance(each, Message) and each.finish_reason == GUIDE and not each.tool_calls
+
+
+def has_explained(messages: Sequence[Message | Cover]) -> bool:
+    """Return whether the guide has said here how to set a model up."""
+    return any(
+        isinstance(each, Message) and is_guide_answer(each) and each.text.startswith(GREETING)
+        for each in messages
+    )

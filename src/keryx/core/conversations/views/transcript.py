@@ -19,7 +19,7 @@ from keryx.core.media.views import read_shown
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
 
-__all__ = ["conversation", "list_transcript", "model_messages", "versions"]
+__all__ = ["conversation", "covered_messages", "list_transcript", "model_messages", "versions"]
 
 
 class Head(NamedTuple):
@@ -67,10 +67,12 @@ def conversation(tx: ReadTx, session_id: str, *, person_id: int) -> list[ChatMes
 
 
 def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Message | Cover]:
-    """Return what a model reads of the active branch: messages, but not the guide's, and summaries.
+    """Return what a model reads of the active branch."""
+    return without_guide(covered_messages(tx, session_id, person_id=person_id))
 
-    Covered messages are not fetched.
-    """
+
+def covered_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Message | Cover]:
+    """Return the active branch with its summaries, and the guide's turns; do not fetch covered messages."""
     head = _head(tx, session_id, person_id=person_id)
     known = branches.list_branches(tx, session_id)
     segments = path(known, session_id=session_id, no=head.branch_no)
@@ -86,7 +88,7 @@ def model_messages(tx: ReadTx, session_id: str, *, person_id: int) -> list[Messa
         view.append(cover)
         first_seq = cover.last_seq + 1
     view += _between(tx, segments, first_seq=first_seq, last_seq=SEQ_MAX)
-    return without_guide(view)
+    return view
 
 
 def versions(tx: ReadTx, session_id: str, *, person_id: int) -> dict[int, Siblings]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState
 from keryx.core.context.rules.cover import Cover
+from keryx.core.context.rules.guide_turns import has_explained, without_guide
 from keryx.core.context.rules.prompt import ContextFacts
 from keryx.core.context.rules.turn_time import time_line
 from keryx.core.context.views.prompt_facts import last_said, show_context
@@ -14,7 +15,7 @@ from keryx.core.conversations.rules.part import Part
 from keryx.core.conversations.rules.session_settings import ModelSettings, decode_model_settings
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import branches, sessions
-from keryx.core.conversations.views.transcript import model_messages
+from keryx.core.conversations.views.transcript import covered_messages
 from keryx.core.deliveries.tables import outbox
 from keryx.core.media.views import read_contents
 from keryx.core.people.rules.access import Grant
@@ -78,6 +79,8 @@ class TurnView:
     messages: tuple[Message | Cover, ...]
     time_lines: Mapping[TurnId, str]
     """What models are told about when each turn of the conversation began."""
+    guide_explained: bool
+    """Whether the built-in guide has said here how to set a model up."""
     open_calls: tuple[OpenCall, ...]
     model: str | None
     model_settings: ModelSettings | None
@@ -94,7 +97,8 @@ def show_turn(
     session = sessions.get_session(tx, turn.session_id)
     person = people.get_person(tx, session.owner_id if turn.person_id is None else turn.person_id)
     source = session.source if turn.origin is None else turn.origin
-    messages = tuple(model_messages(tx, turn.session_id, person_id=session.owner_id))
+    spoken = covered_messages(tx, turn.session_id, person_id=session.owner_id)
+    messages = tuple(without_guide(spoken))
     context = show_context(
         tx,
         turn.session_id,
@@ -133,6 +137,7 @@ def show_turn(
         context=replace(context, id_salt=id_salt),
         messages=messages,
         time_lines=time_lines(tx, messages, running=turn),
+        guide_explained=has_explained(spoken),
         open_calls=open_calls,
         model=session.model,
         model_settings=None
