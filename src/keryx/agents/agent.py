@@ -67,7 +67,7 @@ class ModelUse:
     model: str
     prompt: str = ""
     tools: str = ""
-    gauge: ContextUsage | None = None
+    context_usage: ContextUsage | None = None
     """How full its context window is: an estimate before the answer, then the provider's count; None if not known."""
 
 

@@ -145,9 +145,9 @@ async def test_a_conversation_of_5000_messages_keeps_answering_and_search_finds_
     view = await store.read(lambda tx: model_messages(tx, session_id, person_id=1))
     assert isinstance(view[0], Cover)
     assert view[0].last_seq > MESSAGES
-    gauge = await store.read(lambda tx: show_context_usage(tx, session_id, person_id=1))
-    assert gauge is not None
-    assert 0 < gauge.total < WINDOW
+    usage = await store.read(lambda tx: show_context_usage(tx, session_id, person_id=1))
+    assert usage is not None
+    assert 0 < usage.total < WINDOW
     assert await find_all(store, "unison") == set(range(1, MESSAGES + 1))
     (exactly,) = await find_all(store, "own2500")
     assert exactly == 2_500

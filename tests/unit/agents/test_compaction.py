@@ -278,16 +278,16 @@ def stored(seq: int, new: NewMessage) -> Message:
     return Message(seq, "s", 0, seq, new.role, encode_parts(new.parts), None, None, None, *counts, None, seq)
 
 
-async def test_the_gauge_shows_the_parts_of_the_prompt() -> None:
+async def test_the_context_usage_shows_the_parts_of_the_prompt() -> None:
     stage = Noted()
     script = [Reply(text="So.", input_tokens=3_000, output_tokens=7)]
     async with ModelServer(script) as server:
         await run(server, stage, talk(5), window=10_000)
-    gauge = stage.asked[-1].gauge
-    assert gauge is not None
-    assert (gauge.window, gauge.total, gauge.attachments) == (10_000, 3_007, 0)
-    assert gauge.system > 100
-    assert gauge.tools > 10
+    usage = stage.asked[-1].context_usage
+    assert usage is not None
+    assert (usage.window, usage.total, usage.attachments) == (10_000, 3_007, 0)
+    assert usage.system > 100
+    assert usage.tools > 10
 
 
 async def test_a_requested_summary_is_made_and_reported() -> None:
@@ -310,9 +310,9 @@ async def test_a_requested_summary_is_made_and_reported() -> None:
     )
     assert answer.notice is not None
     assert answer.notice.startswith("12 messages are now a summary of 23 tokens instead of ")
-    gauge = stage.asked[-1].gauge
-    assert gauge is not None
-    assert gauge.history < 2_000
+    usage = stage.asked[-1].context_usage
+    assert usage is not None
+    assert usage.history < 2_000
 
 
 async def test_pinned_messages_are_not_summarised() -> None:
@@ -404,6 +404,6 @@ async def test_a_window_known_to_the_packages_is_used() -> None:
             agent = agent_of(server, choice=ModelChoice(model=model))
             await agent.run(brief(*said), stage)
             await agent.close()
-            gauge = stage.asked[-1].gauge
-            assert gauge is not None
-            assert least <= gauge.window <= most
+            usage = stage.asked[-1].context_usage
+            assert usage is not None
+            assert least <= usage.window <= most

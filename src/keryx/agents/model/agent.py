@@ -131,11 +131,13 @@ class ModelAgent:
                 raise AgentFailed(reason)
             prompt = await compactor.fit(replace(prompt, may_call=number < STEPS_MAX))
             # Before the call and not after: a turn that is stopped, fails or dies used the model too.
-            estimate = await compactor.gauge(prompt)
-            await stage.note_model(replace(model_use(models[0], prompt), gauge=estimate))
+            estimate = await compactor.measure(prompt)
+            await stage.note_model(replace(model_use(models[0], prompt), context_usage=estimate))
             prompt, model, answer = await self._ask_fitting(models, prompt, listener, compactor)
-            gauge = await compactor.gauge(prompt, counted=answer.input_tokens, answered=answer.output_tokens)
-            await stage.note_model(replace(model_use(model, prompt), gauge=gauge))
+            usage = await compactor.measure(
+                prompt, counted=answer.input_tokens, answered=answer.output_tokens
+            )
+            await stage.note_model(replace(model_use(model, prompt), context_usage=usage))
             # A summary may stand for earlier steps of this turn. Their ids are taken all the same.
             step = _with_unique_ids(answer, taken=call_ids([*steps, *prompt.messages]))
             steps.append(step)
@@ -188,8 +190,8 @@ class ModelAgent:
         compactor = await self._compactor(models, brief, stage)
         notice = await compactor.on_request(brief.messages, focus=brief.focus)
         prompt = replace(await self._prompt(brief), messages=await stage.reread())
-        gauge = await compactor.gauge(prompt)
-        await stage.note_model(replace(model_use(models[0], prompt), gauge=gauge))
+        usage = await compactor.measure(prompt)
+        await stage.note_model(replace(model_use(models[0], prompt), context_usage=usage))
         return Answer(message=None, notice=notice)
 
     async def _compactor(self, models: Sequence[str], brief: Brief, stage: Stage) -> Compactor:

@@ -112,7 +112,7 @@ class Compactor:
         self._full = min(self._full, self._window)
         return await self._shorten(prompt, goal=round(TIGHTER * self._window))
 
-    async def gauge(self, prompt: ModelPrompt, *, counted: int = 0, answered: int = 0) -> ContextUsage:
+    async def measure(self, prompt: ModelPrompt, *, counted: int = 0, answered: int = 0) -> ContextUsage:
         """Return how full the window is; ``counted`` is the provider's count, and ``answered`` tokens are added."""
         size = await self._measure(prompt)
         total = counted if counted >= TRUSTED * size.estimate else size.total

@@ -104,14 +104,14 @@ class TurnRecorder:
 
     async def note_model(self, use: ModelUse) -> None:
         """Store the model, prompt and tools of a request, unless they are stored already."""
-        self._in_context = use.gauge or self._in_context
+        self._in_context = use.context_usage or self._in_context
         if _is_recorded(use, self.last_use):
             return
 
         def note(tx: Tx, held: TurnLease) -> None:
             record_prompt(tx, held, model=use.model, prompt=use.prompt, tools=use.tools)
-            if use.gauge is not None:
-                record_context_usage(tx, held, usage=use.gauge)
+            if use.context_usage is not None:
+                record_context_usage(tx, held, usage=use.context_usage)
 
         await self._runtime.record(self._held, note)
         self.last_use = use
@@ -307,13 +307,15 @@ def _error_text(tool: Tool, error: Exception) -> str:
 
 
 def _is_recorded(use: ModelUse, recorded: ModelUse | None) -> bool:
-    """Return whether the stored use still describes this one, with the gauge to a hundredth of the window."""
-    if recorded is None or replace(use, gauge=None) != replace(recorded, gauge=None):
+    """Return whether the stored use still describes this one, with the context usage to a hundredth of the window."""
+    if recorded is None or replace(use, context_usage=None) != replace(recorded, context_usage=None):
         return False
-    if use.gauge is None or recorded.gauge is None:
-        return use.gauge is None
-    moved = abs(use.gauge.total - recorded.gauge.total)
-    return use.gauge.window == recorded.gauge.window and moved < use.gauge.window // 100
+    if use.context_usage is None or recorded.context_usage is None:
+        return use.context_usage is None
+    moved = abs(use.context_usage.total - recorded.context_usage.total)
+    return (
+        use.context_usage.window == recorded.context_usage.window and moved < use.context_usage.window // 100
+    )
 
 
 def make_brief(view: TurnView, toolbox: Toolbox, begun: BegunTurn) -> Brief:
