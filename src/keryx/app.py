@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keryx.agents.agent import Agent
@@ -32,6 +32,7 @@ from keryx.store.database import Database
 from keryx.store.opening import open_database
 from keryx.tools.plugin import ToolContext, ToolPlugin
 from keryx.tools.tool import Tool, Toolbox, ToolSource
+from keryx.values import dataclass
 
 INDEX_LOOK_SECONDS = 60.0
 PROCESSES = "processes"

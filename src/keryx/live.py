@@ -6,8 +6,9 @@ Nothing depends on it. The store has the same text about a second later, and the
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Literal
+
+from keryx.values import dataclass
 
 DeltaKind = Literal["text", "thinking", "call"]
 WAITING_MAX = 1_000

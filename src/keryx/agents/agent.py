@@ -5,7 +5,8 @@ effect. At the end the agent returns its answer. It is cancelled like any task, 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from keryx.values import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from keryx.core.context.rules.context_usage import ContextUsage

@@ -5,12 +5,12 @@ answers.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 
 from keryx.agents.agent import Agent, ReadMedia
 from keryx.clock import Clock
 from keryx.config import Answering, Configuration, Plugin
 from keryx.tools.tool import Tool
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Answerer:
     """An agent, with the facts that the wiring needs."""
 
     agent: Agent
-    who: Answering = field(default=Answering(default="an agent of its own", takes_models=False))
+    who: Answering = Answering(default="an agent of its own", takes_models=False)
     """The name that people see."""
     tools: Sequence[Tool] | None = None
     """The agent's own tools, which replace those of the tool plug-ins; None for the latter."""

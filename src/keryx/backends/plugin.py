@@ -5,7 +5,6 @@ backend does.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.clock import Clock
@@ -13,6 +12,7 @@ from keryx.config import Configuration, Plugin
 from keryx.core.processes.backend import ProcessBackend
 from keryx.ids import Ids
 from keryx.store.database import Database
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

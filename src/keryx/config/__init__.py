@@ -4,7 +4,7 @@ No I/O: ``config_load`` reads files and the environment and creates the settings
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.people.rules.toolset import ToolsetSettings
 from keryx.core.turns.rules.busy import BusyMode
 from keryx.core.turns.rules.reset import ResetPolicies
+from keryx.values import dataclass
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]

@@ -4,11 +4,12 @@ Subjects and plug-ins define their own rows. ``config_load`` collects the rows a
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from keryx.config.readers import Reader, T
+from keryx.values import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 

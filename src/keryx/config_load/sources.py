@@ -5,7 +5,7 @@ reading, so that all problems are reported at once.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from keryx.values import dataclass
 from pathlib import Path
 from typing import Literal
 

@@ -6,7 +6,6 @@ plug-in's rows are added when a source or a command first names its section.
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +18,7 @@ from keryx.core.conversations import settings as conversations
 from keryx.core.people import settings as people
 from keryx.core.turns import settings as turns
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 _ROWS: Final = (*own_rows.ROWS, *conversations.ROWS, *turns.ROWS, *people.ROWS, *context.ROWS)
 

@@ -6,7 +6,6 @@ library is slow, so it is imported here only, and only if there is a file.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from keryx.config_load.files import read_text
 from keryx.config_load.sources import RawValue
 from keryx.config_load.table import NamedSetting, Table, Tree
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 _NULL = "tag:yaml.org,2002:null"
 _INDENTED_LIST = re.compile(r"^ +- ", re.MULTILINE)

@@ -5,7 +5,7 @@ All rows come from the transactions that people and gateways use; the same ``now
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +49,7 @@ from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
 from keryx.store.opening import open_database
+from keryx.values import dataclass
 
 SEED: Final = 1453
 ZONE: Final = "UTC"

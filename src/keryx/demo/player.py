@@ -7,7 +7,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from keryx.clock import SECOND, Micros
@@ -43,6 +43,7 @@ from keryx.core.turns.transactions.record_step import (
 from keryx.demo.script import SampleExchange
 from keryx.ids import Ids
 from keryx.store.database import Database, Tx
+from keryx.values import dataclass
 
 T = TypeVar("T")
 

@@ -1,13 +1,14 @@
 """Value types for sample conversations: messages, answers, and what happens around them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.clock import MINUTE, Micros
 from keryx.core.conversations.rules.source import Source
 from keryx.core.deliveries.rules.route import Address
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ deliveries: in order, one unfinished per address. Different addresses are served
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from keryx.clock import SECOND, Micros
@@ -40,6 +40,7 @@ from keryx.gateway.runtime.runtime import Runtime, WakeSignal, cancel, repeat_fo
 from keryx.gateway.typing_indicator import show_typing
 from keryx.platforms.adapter import Adapter, Outgoing
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 DELIVERIES_MAX = 20
 """How many deliveries, each to another address, are sent at the same time."""

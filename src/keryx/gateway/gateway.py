@@ -6,7 +6,7 @@ lease, both stop at once, and it asks for the lease again.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from keryx.agents.agent import Agent
@@ -35,6 +35,7 @@ from keryx.gateway.upkeep import (
 from keryx.gateway.waiting_commands import answer_waiting
 from keryx.platforms.adapter import Adapter
 from keryx.tools.tool import Toolbox
+from keryx.values import dataclass
 
 DRAIN_SECONDS = 20.0
 COMMAND_SECONDS = 0.1

@@ -6,7 +6,7 @@ that run or that ended within half an hour.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
@@ -17,6 +17,7 @@ from keryx.core.processes.transactions.record_process import record_pattern, rec
 from keryx.core.processes.views import Process, find_in_folder
 from keryx.store.database import Database
 from keryx.subprocesses.terminal_text import output_text
+from keryx.values import dataclass
 
 WATCH_SECONDS: Final = 0.5
 """How often to look while processes run."""

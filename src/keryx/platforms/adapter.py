@@ -5,7 +5,6 @@ same parts must always give the same pieces, because an interrupted delivery con
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from keryx.clock import SECOND, Micros
@@ -16,6 +15,7 @@ from keryx.core.deliveries.rules.pieces import Piece, TextUnit
 from keryx.core.deliveries.rules.route import Address, split_at_first_colon
 from keryx.core.people.rules.access import Refused
 from keryx.core.turns.rules.inbox import Inbound
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

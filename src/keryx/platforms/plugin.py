@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from keryx.config import Configuration, Plugin
 from keryx.platforms.adapter import Adapter
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ store. A step that only adds keeps the second number; a step that breaks older c
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from keryx.values import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable

@@ -8,7 +8,7 @@ A list of columns that several statements return is written once, under ``-- col
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from keryx.errors import StoreError
+from keryx.values import dataclass
 
 Row = tuple[Any, ...]
 R = TypeVar("R")

@@ -12,11 +12,11 @@ import sys
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from keryx.errors import ToolFailed
+from keryx.values import dataclass
 
 SHELL: Final = "/bin/sh"
 GRACE_SECONDS: Final = 0.5

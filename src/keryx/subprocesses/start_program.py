@@ -8,12 +8,13 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Final
 
 from keryx.errors import AgentFailed
 from keryx.subprocesses.run_program import signal_group
+from keryx.values import dataclass
 
 LINE_BYTES_MAX: Final = 50 * 1024 * 1024
 """The maximum length of an output line: an image in base64 is one line."""

@@ -6,7 +6,7 @@ gateways. ``shown`` contains the messages that users see, whatever a gateway bel
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Literal
 
@@ -21,6 +21,7 @@ from keryx.core.deliveries.rules.text import text_pieces
 from keryx.core.people.rules.access import Refused
 from keryx.core.turns.rules.inbox import Inbound
 from keryx.platforms.adapter import Capabilities, Malformed, Outgoing, Update
+from keryx.values import dataclass
 
 PlatformFault = Literal[
     "reject", "lose the message", "lose the receipt", "limit", "refuse permanently", "dead"

@@ -6,7 +6,6 @@ them: a tool never gets an argument that was not declared, or of another kind.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -17,6 +16,7 @@ from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import InvalidValue, NotAllowed, NotFound, ToolFailed
 from keryx.tools.tool import Tool, ToolCall
+from keryx.values import dataclass
 
 Kind = Literal["string", "integer", "boolean", "strings"]
 Argument: TypeAlias = str | int | bool | list[str]

@@ -5,7 +5,6 @@ The tools of Keryx itself are always available. Those of another package are ava
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.config import Configuration, Plugin
@@ -15,6 +14,7 @@ from keryx.ids import Ids
 from keryx.store.database import Database
 from keryx.tools.tool import Tool, ToolSource
 from keryx.tools.workspace import Workspaces
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,14 @@
 """The contract of tools, and the toolbox that holds the tools of a gateway or of a turn."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Protocol
 
 from keryx.core.conversations.rules.source import Source
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ store) are out of reach wherever they lie.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.errors import ToolFailed
 from keryx.tools.tool import ToolCall
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ Only ``client`` imports the protocol's package, which takes a second to load.
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

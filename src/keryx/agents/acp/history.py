@@ -5,7 +5,6 @@ the same branch, that session knows everything before it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from json import dumps, loads
 from typing import Final
 
@@ -14,6 +13,7 @@ from keryx.agents.briefing import history_text, spoken
 from keryx.core.conversations.rules.message import Message, ThinkingPart, ToolResultPart
 from keryx.core.turns.rules.program_calls import PERMISSION
 from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
 
 BY: Final = "acp"
 HISTORY: Final = (

@@ -2,11 +2,12 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from keryx.agents.acp.contract import PermissionRequest, ToolUpdate
 from keryx.agents.acp.history import PermissionKey
+from keryx.values import dataclass
 
 if TYPE_CHECKING:
     from keryx.agents.acp.client import AcpConnection, AcpPrompt

@@ -3,7 +3,7 @@
 Each tool that ends becomes a step on the stage, stored together with the text before it.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from keryx.agents.acp.contract import PromptEnd, TextChunk, ToolReports, ToolUpdate
@@ -20,6 +20,7 @@ from keryx.core.conversations.rules.message import (
 from keryx.core.turns.rules.program_calls import tool_name
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import AgentFailed
+from keryx.values import dataclass
 
 LOST_RETRY: Final[Micros] = SECOND
 NO_RESULT: Final = "The agent reported no result."

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from keryx.agents.agent import Brief
@@ -13,6 +13,7 @@ from keryx.config.setting import PREFIX, Setting, Values
 from keryx.core.context.rules.prices import Price, parse_price
 from keryx.core.conversations.rules.source import check_known_platform, check_platform
 from keryx.core.values.model_name import check_model_name
+from keryx.values import dataclass
 
 _PROVIDER_VARIABLE: Final = re.compile(rf"(?!{PREFIX})[A-Z][A-Z0-9_]*_(?:API_KEY|BASE_URL)")
 _TOKENS: Final = whole(1_000, 100_000_000)

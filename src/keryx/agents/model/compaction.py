@@ -7,7 +7,7 @@ read again from the store: after a crash the summary is stored, or nothing of it
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from keryx.agents.agent import HistoryItem, Stage
@@ -27,6 +27,7 @@ from keryx.core.context.rules.cover import Summary, SummaryCost
 from keryx.core.context.rules.token_count import AROUND_COVER, count_attachments, count_text
 from keryx.core.conversations.rules.message import NewMessage, text_of
 from keryx.core.conversations.rules.session_settings import ModelSettings
+from keryx.values import dataclass
 
 FULL: Final = 0.8
 """The share of the window above which a prompt is shortened before it is sent."""

@@ -5,7 +5,8 @@ be created without loading the providers' packages, which takes seconds.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from keryx.values import dataclass
 from typing import Protocol
 
 from keryx.agents.agent import AnswerListener, HistoryItem

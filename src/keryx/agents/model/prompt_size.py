@@ -1,7 +1,6 @@
 """The size of a prompt in tokens: our estimate, corrected by the provider's last count. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.agents.agent import HistoryItem
@@ -9,6 +8,7 @@ from keryx.agents.model.contract import ModelPrompt
 from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.token_count import count_item, count_json, count_text
 from keryx.core.conversations.rules.message import NewMessage
+from keryx.values import dataclass
 
 TRUSTED: Final = 0.6
 """A provider's count below this share of our estimate is not believed."""

@@ -11,7 +11,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,6 +33,7 @@ from keryx.store.database import Database
 from keryx.store.filesystem import refuse_network
 from keryx.subprocesses.run_program import SHELL, at_terminal
 from keryx.subprocesses.terminal_text import output_text
+from keryx.values import dataclass
 
 LOOK_SECONDS: Final = 0.05
 ENDS_SECONDS: Final = 5.0

@@ -1,11 +1,12 @@
 """Connector leases: one gateway polls an account, decided by the database's own clock."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import NamedTuple
 
 from keryx.core.conversations.rules.source import ONE_SHOT_PREFIX
 from keryx.core.turns.rules.lease import LEASE_TIME
 from keryx.store.database import ReadTx, Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

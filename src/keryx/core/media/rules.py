@@ -8,11 +8,11 @@ transcript.
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from json import dumps
 from typing import Final
 
 from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
 
 RESULT_TYPE: Final = "text/plain; charset=utf-8"
 SHOWN_CHARACTERS_MAX: Final = 16_000

@@ -4,13 +4,14 @@ Tools start, read, write to and end processes through ``Background``. The gatewa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from keryx.clock import Micros
 from keryx.core.processes.rules import NoticePolicy
 from keryx.core.processes.views import Process
+from keryx.values import dataclass
 
 if TYPE_CHECKING:
     import asyncio  # only for a type: reading the settings must not load it

@@ -3,11 +3,11 @@
 A process leaves ``running`` once and never returns to it.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from keryx.clock import MINUTE, Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ProcessState = Literal["running", "exited", "killed", "lost"]
 

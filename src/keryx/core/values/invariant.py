@@ -5,8 +5,9 @@ NULL, and a text for the message.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from keryx.values import dataclass
 
 Rule = Literal["I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9"]
 

@@ -4,13 +4,12 @@ Epochs protect rows, not messages. A process that slept past its lease must not 
 sent meanwhile.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Clock, Micros
 from keryx.core.accounts.transactions import Connector, take_connector
 from keryx.core.turns.rules.lease import must_cancel
 from keryx.gateway.runtime.runtime import Runtime
 from keryx.platforms.adapter import Adapter
+from keryx.values import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

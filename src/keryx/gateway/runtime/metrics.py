@@ -3,12 +3,12 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import field
 from itertools import accumulate
 from typing import Any, Final, Literal, get_args
 
 from keryx.core.values.turn_states import TurnPurpose
+from keryx.values import dataclass
 
 UpdateOutcome = Literal["accepted", "duplicate", "refused", "malformed"]
 TurnEnd = Literal["answered", "failed", "retried", "stopped", "rolled_back", "waiting", "handed_back", "lost"]
@@ -43,20 +43,20 @@ class Durations:
         return list(zip(BOUNDS_SECONDS, accumulate(self._counts), strict=False))
 
 
-def _counter(kinds: object) -> Counter[Any]:
+def _counter(kinds: object) -> Any:
     """Return a counter of all kinds of events; a kind that never happened counts 0."""
-    return Counter(dict.fromkeys(get_args(kinds), 0))
+    return field(default_factory=lambda: Counter(dict.fromkeys(get_args(kinds), 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
     """The numbers of one gateway, since its start."""
 
-    updates: Counter[UpdateOutcome] = field(default_factory=partial(_counter, UpdateOutcome))
-    turns_begun: Counter[TurnPurpose] = field(default_factory=partial(_counter, TurnPurpose))
-    turns_ended: Counter[TurnEnd] = field(default_factory=partial(_counter, TurnEnd))
-    deliveries: Counter[DeliveryOutcome] = field(default_factory=partial(_counter, DeliveryOutcome))
-    recovered: Counter[RecoveredKind] = field(default_factory=partial(_counter, RecoveredKind))
+    updates: Counter[UpdateOutcome] = _counter(UpdateOutcome)
+    turns_begun: Counter[TurnPurpose] = _counter(TurnPurpose)
+    turns_ended: Counter[TurnEnd] = _counter(TurnEnd)
+    deliveries: Counter[DeliveryOutcome] = _counter(DeliveryOutcome)
+    recovered: Counter[RecoveredKind] = _counter(RecoveredKind)
     update_to_agent: Durations = field(default_factory=Durations)
     token_to_send: Durations = field(default_factory=Durations)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keryx.clock import Clock
@@ -17,6 +17,7 @@ from keryx.ids import Ids
 from keryx.live import Live
 from keryx.store.database import Database, Tx
 from keryx.store.statements import Topic
+from keryx.values import dataclass
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import httpx2
@@ -35,6 +35,7 @@ from keryx.platforms.webhook.wire import (
     refusal,
     render,
 )
+from keryx.values import dataclass
 
 TEXT_MAX: Final = 16_000
 WAITING_MAX: Final = 64

@@ -11,7 +11,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import ClassVar, Final, Self
@@ -27,6 +27,7 @@ from keryx.core.values.graphemes import cut
 from keryx.core.values.json_value import JsonValue
 from keryx.errors import InvalidValue
 from keryx.platforms.adapter import Malformed, Outgoing
+from keryx.values import dataclass
 
 PLATFORM: Final = "webhook"
 TOLERANCE: Final[Micros] = 5 * MINUTE

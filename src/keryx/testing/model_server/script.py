@@ -6,11 +6,12 @@ or thinking, the beginning of a call, or a part of its arguments. Faults are cou
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import dumps
 from typing import Literal, TypeAlias
 
 from keryx.core.values.json_value import JsonValue
+from keryx.values import dataclass
 
 ARGUMENTS_PIECE = 12
 """How many characters of a call's arguments are one piece."""

@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
@@ -11,6 +11,7 @@ from keryx.core.deliveries.views.message_fates import DeliveryFate, EndedTurn, I
 from keryx.gateway.deliveries import PREVIEW_SUFFIX
 from keryx.testing.platform import FakePlatform, Shown
 from keryx.testing.simulator.script import ANSWER, EFFECTS, QUESTION, Effects, numbers_in
+from keryx.values import dataclass
 
 _QUESTION_NO = re.compile(r"This is question (\d+)")
 FAILED_WORDS = "/retry"

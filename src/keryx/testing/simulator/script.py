@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.agents.agent import Answer, Brief, HistoryItem, Stage
 from keryx.clock import SECOND
@@ -19,6 +19,7 @@ from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import AgentFailed
 from keryx.tools.tool import Tool, ToolCall
+from keryx.values import dataclass
 
 Checkpoint = Callable[[str], Awaitable[None]]
 """Called wherever the process may die, with the name of the point."""

@@ -7,7 +7,7 @@ fault happens there; without a plan none does. A gateway that dies is started ag
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 
 from keryx.clock import HOUR
@@ -37,6 +37,7 @@ from keryx.testing.simulator.loop import Process, VirtualLoop, no_process_contex
 from keryx.testing.simulator.script import Effects, ScriptedAgent
 from keryx.testing.simulator.store import NOTICED_AFTER_SECONDS, ProcessStore, run_at_once
 from keryx.tools.tool import Toolbox
+from keryx.values import dataclass
 
 RESTART_SECONDS = 1.5
 FROZEN_SECONDS = 50.0

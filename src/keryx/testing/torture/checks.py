@@ -5,7 +5,7 @@ Pure. Each check reads all shown messages, not only the expected ones, and yield
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from keryx.core.deliveries.rules.delivery import MAYBE_REPEATED_MARK
@@ -13,6 +13,7 @@ from keryx.core.turns.rules.inbox import Fate
 from keryx.testing.torture.effects import Effect
 from keryx.testing.torture.records import PlatformRecords, ShownMessage, UserMessage
 from keryx.testing.torture.texts import canaries, ending, read_answer
+from keryx.values import dataclass
 
 FAILURE: Final = "I could not answer:"
 

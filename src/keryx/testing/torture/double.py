@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import h11
@@ -19,6 +18,7 @@ import httpx2
 
 from keryx.platforms.webhook.wire import Secret
 from keryx.testing.torture.records import PlatformRecords, ShownMessage, UserMessage
+from keryx.values import dataclass
 
 POST_SECONDS: Final = 3.0
 AGAIN_SECONDS: Final = 0.02

@@ -7,9 +7,11 @@ import json
 import os
 import time
 from collections.abc import Container
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from keryx.values import dataclass
 
 EffectKind: TypeAlias = Literal["begin", "end", "once", "pure"]
 """The agent began a turn, or returned its answer, or a tool ran."""

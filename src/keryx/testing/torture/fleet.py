@@ -11,12 +11,13 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 import keryx
 from keryx.testing.torture.node import READY
+from keryx.values import dataclass
 
 PORTS: Final = range(20_000, 30_000)
 """Below the ports of outgoing connections: such a connection could occupy the port of a restarted gateway."""

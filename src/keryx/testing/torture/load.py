@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
@@ -17,6 +16,7 @@ from keryx.store.database import Tx
 from keryx.testing.torture.double import PlatformDouble
 from keryx.testing.torture.records import MessageKind, UserMessage
 from keryx.testing.torture.texts import TRAITS, Question
+from keryx.values import dataclass
 
 OPEN_MAX: Final = 3
 """The maximum number of open questions of a chat."""

@@ -1,11 +1,12 @@
 """The options of a torture run."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from keryx.clock import SECOND
 from keryx.core.turns.rules.lease import LEASE_TIME
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LEASE_SECONDS: Final = LEASE_TIME / SECOND
 TAKEN_OVER_SECONDS: Final = LEASE_SECONDS + 5.0

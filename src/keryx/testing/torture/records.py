@@ -6,8 +6,10 @@ its id first arrives. A repeated id shows nothing, because the platform's ids ar
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from keryx.values import dataclass
 
 MessageKind: TypeAlias = Literal["message", "steer", "stop"]
 

@@ -4,11 +4,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from keryx.core.turns.rules.inbox import Fate
+from keryx.values import dataclass
 
 BREACHES_SHOWN: Final = 5
 _FATES: Final[dict[Fate, str]] = {

@@ -5,7 +5,6 @@ import base64
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from keryx.core.upkeep.views.nodes import show_nodes
@@ -21,6 +20,7 @@ from keryx.testing.torture.fleet import Node, NodeSettings, free_port
 from keryx.testing.torture.load import Chat, Load, let_in, make_chats
 from keryx.testing.torture.options import Options
 from keryx.testing.torture.records import PlatformRecords
+from keryx.values import dataclass
 
 AWAY_SECONDS = 0.2
 

@@ -6,8 +6,9 @@ contains the canary of the questions. Keryx itself writes all other texts.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from keryx.values import dataclass
 
 Trait: TypeAlias = Literal["once", "pure", "long", "slow"]
 """A tool call that may run once, one that may run again, an answer of several pieces, a slow answer."""

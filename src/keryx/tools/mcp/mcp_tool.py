@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,7 @@ from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
 from keryx.tools.mcp.settings import McpServerSettings
 from keryx.tools.tool import Tool, ToolCall
+from keryx.values import dataclass
 
 NAME_MAX: Final = 64
 """The longest name of a tool that every provider accepts."""

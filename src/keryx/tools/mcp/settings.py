@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from keryx.config import Configuration
@@ -24,6 +24,7 @@ from keryx.config.setting import Setting, Values
 from keryx.core.people.rules.toolset import check_toolset
 from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ the name, because a second lookup could give another answer.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from keryx.errors import ToolFailed
+from keryx.values import dataclass
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 

@@ -4,7 +4,6 @@ Each hop of a redirect is checked like the first address, and each connection is
 """
 
 import zlib
-from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Final
 
@@ -12,6 +11,7 @@ import httpx2
 
 from keryx.errors import ToolFailed
 from keryx.tools.web.addresses import FetchPolicy, Resolve, find_addresses
+from keryx.values import dataclass
 
 CONNECT_SECONDS: Final = 8.0
 HOPS_MAX: Final = 5

@@ -7,7 +7,8 @@ followed by its one result, in whatever order they are stored. ``strict_form`` h
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from keryx.values import dataclass
 from typing import Any, Final, TypeAlias
 
 from pydantic_ai import messages as wire

@@ -3,7 +3,7 @@
 The first answer wins, and an answer after the expiry changes nothing: a decided approval never changes again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NewType, get_args
 
 from keryx.clock import DAY, Micros
@@ -11,6 +11,7 @@ from keryx.core.approvals.rules.approval_rule import ApprovalRule, describe_cove
 from keryx.core.people.rules.person import PersonId
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ApprovalId = NewType("ApprovalId", int)
 Verdict = Literal["approved", "denied"]

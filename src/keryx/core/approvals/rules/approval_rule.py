@@ -6,8 +6,9 @@ cannot do more than the pattern says. Any other call can be approved once only, 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from keryx.values import dataclass
 
 WHOLE_TOOL: Final = "*"
 """The pattern for every use of a tool."""

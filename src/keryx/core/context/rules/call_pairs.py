@@ -5,11 +5,11 @@ Pure: stored messages do not change. A result may stand anywhere behind its call
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.core.context.rules.cover import Cover
 from keryx.core.conversations.rules.message import Message, NewMessage, ToolCallPart, ToolResultPart
+from keryx.values import dataclass
 
 NO_RESULT: Final = "No result was kept."
 

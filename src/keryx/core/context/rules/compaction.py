@@ -7,7 +7,6 @@ as long as they take at most half of the room; the newest pinned messages come f
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, TypeAlias
 
@@ -15,6 +14,7 @@ from keryx.core.context.rules.cover import Cover
 from keryx.core.context.rules.token_count import count_item
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.rules.part import ToolCallPart, ToolResultPart
+from keryx.values import dataclass
 
 Item: TypeAlias = Message | Cover
 """An item of the conversation as a model reads it."""

@@ -1,9 +1,9 @@
 """The usage of a model's context window. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from keryx.core.conversations.rules.part import check_count
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

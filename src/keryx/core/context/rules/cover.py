@@ -5,12 +5,12 @@ contains its whole range, and is always smaller than the covered messages.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.branch import Branch, Segment, path
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 CoverRefusal = Literal["empty", "not_smaller", "not_on_path", "overlaps"]
 

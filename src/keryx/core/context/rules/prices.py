@@ -5,12 +5,12 @@ also includes discounts, batches and minimums.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final
 
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LIST_NAME: Final = "genai-prices 0.2.1"
 """The price list of the packages that call providers; a test compares it with the installed one."""

@@ -6,7 +6,7 @@ block, and cannot end that block.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC
 from json import dumps
 from typing import Final
@@ -15,6 +15,7 @@ from keryx.clock import Micros
 from keryx.core.conversations.rules.source import Source
 from keryx.core.values.graphemes import cut
 from keryx.core.values.time_zone import datetime_of
+from keryx.values import dataclass
 
 QUOTE_LENGTH: Final = 240
 

@@ -1,10 +1,11 @@
 """Amounts of usage that can be added up, and their text for people."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, TypeVar
 
 from keryx.core.context.rules.prices import LIST_DATE
+from keryx.values import dataclass
 
 SHOWN_MICROS: Final = 100
 UNKNOWN_MODEL: Final = "an unknown model"

@@ -3,8 +3,6 @@
 People and search still see the original messages. A cover that is not smaller than its messages is refused.
 """
 
-from dataclasses import dataclass
-
 from keryx.core.context.rules.cover import Cover, CoverRefusal, cover_refused, covers_on
 from keryx.core.context.rules.cover import Summary as Summary
 from keryx.core.context.tables import covers
@@ -17,6 +15,7 @@ from keryx.core.conversations.transactions.session_guard import Actor, lock_idle
 from keryx.core.turns.rules.lease import TurnLease
 from keryx.core.turns.transactions.flush_session import give_way
 from keryx.store.database import ReadTx, Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

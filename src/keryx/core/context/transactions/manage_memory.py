@@ -4,14 +4,13 @@ Nothing is overwritten: an edit adds a note that replaces the old one, and every
 first. No two notes that are kept say the same.
 """
 
-from dataclasses import dataclass
-
 from keryx.core.context.tables import memories
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import feed, sessions
 from keryx.core.people.tables import people
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 MEMORY_LENGTH_MAX = 4_000
 

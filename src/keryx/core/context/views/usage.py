@@ -4,7 +4,7 @@ Sums include the messages of all branches, because undone messages were paid for
 are no messages.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from typing import Final, NamedTuple
 
@@ -16,6 +16,7 @@ from keryx.core.conversations.tables import sessions
 from keryx.core.turns.tables import turns
 from keryx.core.values.time_zone import datetime_of, zone_of
 from keryx.store.database import ReadTx, Row
+from keryx.values import dataclass
 
 QUARTER: Final[Micros] = 15 * MINUTE
 """In every time zone, days begin at a multiple of this."""

@@ -7,7 +7,7 @@ are written as its own.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from json import dumps, loads
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
@@ -19,6 +19,7 @@ from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.rules.title import TitleBy
 from keryx.core.values.turn_states import TURN_PURPOSES, TURN_STATES, TurnPurpose, TurnState
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 FORMAT: Final = 1
 

@@ -6,13 +6,14 @@ rises along every path. The rules copy and drop no message.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, get_args
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.message import Role
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 BranchReason = Literal["root", "undo", "retry", "edit", "rollback", "fork"]
 BRANCH_REASONS: Final[tuple[BranchReason, ...]] = get_args(BranchReason)

@@ -1,8 +1,7 @@
 """A command, and the result of parsing a text that begins with a slash."""
 
-from dataclasses import dataclass
-
 from keryx.core.values.role import Role
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ fetches a gap and drops a repeat. ``Position`` is an opaque cursor over all even
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal, Self
 
 from keryx.clock import Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 EventKind = Literal[
     "session.opened",

@@ -6,7 +6,6 @@ raises: a part that it cannot read becomes an ``UnknownPart``, and the other par
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from json import JSONDecoder, JSONEncoder
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -26,6 +25,7 @@ from keryx.core.values.graphemes import cut, one_line
 from keryx.core.values.json_value import JsonValue, leaves
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 __all__ = [
     "PREVIEW_LENGTH",

@@ -4,12 +4,12 @@ A part that can be constructed can be stored and read back unchanged; the constr
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from keryx.core.values.json_value import JsonValue, check_json
 from keryx.core.values.turn_states import STEP_EFFECTS, StepEffect
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The image types that models accept."""

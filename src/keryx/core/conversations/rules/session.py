@@ -4,12 +4,12 @@ The id never changes, whatever happens to the transcript. The rules only decide 
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, NewType, get_args
 
 from keryx.clock import DAY, SECOND, Micros
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SessionId = NewType("SessionId", str)
 CloseReason = NewType("CloseReason", str)

@@ -5,11 +5,11 @@ sources that the scope separates never have the same key.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal, NewType, get_args
 
 from keryx.core.conversations.rules.source import Source, check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SessionKey = NewType("SessionKey", str)
 

@@ -3,12 +3,13 @@
 A setting that is None comes from the configuration when a turn runs.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from json import dumps, loads
 from typing import Final, Literal, get_args
 
 from keryx.core.values.json_value import JsonValue, check_json
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 REASONING_EFFORTS: Final[tuple[ReasoningEffort, ...]] = get_args(ReasoningEffort)

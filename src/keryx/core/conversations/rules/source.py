@@ -6,11 +6,12 @@ keep the platform's spelling.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Literal, Self, cast, get_args
 
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ChatType = Literal["dm", "group", "channel", "thread"]
 CHAT_TYPES: tuple[ChatType, ...] = get_args(ChatType)

@@ -3,8 +3,6 @@
 The cost does not depend on the length of the session.
 """
 
-from dataclasses import dataclass
-
 from keryx.core.conversations.rules.message import NewMessage, preview_of, tool_call_count, usage_of
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.title import title_from
@@ -14,6 +12,7 @@ from keryx.core.turns.tables import leases
 from keryx.errors import SessionBusy
 from keryx.store.codec import clean_text
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

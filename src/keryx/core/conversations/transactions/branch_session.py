@@ -5,7 +5,7 @@ and no message waits for a turn that is not on this branch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keryx.core.conversations.rules.branch import (
     Branch,
@@ -32,6 +32,7 @@ from keryx.core.turns.tables import inbox
 from keryx.errors import NotFound
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 TAIL_MESSAGES = 64
 """The number of messages that are read to find the beginning of the last turns; doubled until they are found."""

@@ -4,7 +4,6 @@ None of these changes is activity: ``last_active_at`` stays. All of them are rev
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from keryx.core.conversations.rules.session import SessionId
@@ -24,6 +23,7 @@ from keryx.core.schedules import tables as schedules
 from keryx.core.turns.tables import inbox
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 P = ParamSpec("P")
 

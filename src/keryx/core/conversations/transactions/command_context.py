@@ -4,7 +4,6 @@ The whole chat may read a reply, so a handler reveals nothing that the chat's au
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from keryx.clock import DAY, HOUR, MINUTE, Micros
@@ -19,6 +18,7 @@ from keryx.core.people.rules.person import Person
 from keryx.core.values.graphemes import cut
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 AnswerKind = Literal["search", "platforms", "compress"]
 NAME_LENGTH = 60

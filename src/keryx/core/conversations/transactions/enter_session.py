@@ -4,7 +4,7 @@ A reset depends on the activity before the accepted message, and is never due wh
 ready inbox item.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keryx.config import Settings
 from keryx.core.conversations.rules.session import SessionId
@@ -25,6 +25,7 @@ from keryx.core.turns.rules.reset import ResetNotice, ResetReason, reset_notice
 from keryx.core.turns.views.expiring_sessions import reset_due
 from keryx.ids import Ids
 from keryx.store.database import RaceLost, Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

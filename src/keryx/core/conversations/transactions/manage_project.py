@@ -3,7 +3,7 @@
 An archived project keeps its sessions and its name.
 """
 
-from dataclasses import dataclass
+from keryx.values import dataclass
 
 from keryx.core.conversations.tables import feed, projects
 from keryx.core.conversations.tables.projects import Project as Project

@@ -4,7 +4,7 @@ First messages, resets, ``/new``, delegations and schedules open sessions here. 
 themselves.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.session_key import SessionKey
@@ -16,6 +16,7 @@ from keryx.core.people.tables import people
 from keryx.ids import Ids
 from keryx.store.codec import clean_columns
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """Sessions that programs open on behalf of a person."""
 
-from dataclasses import dataclass
-
 from keryx.config import Settings
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.rules.source import Source
@@ -17,6 +15,7 @@ from keryx.core.people.tables import people
 from keryx.errors import NotAllowed
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ refuses. The caller passes the function that ends a turn of Keryx's own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.conversations.tables import sessions
@@ -14,6 +13,7 @@ from keryx.core.turns.rules.lease import TurnLease
 from keryx.core.turns.tables import leases, turns
 from keryx.errors import NotAllowed, SessionBusy
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 GiveWay = Callable[[Tx, SessionId], bool]
 """End a turn of Keryx's own in a locked session, if one is live there. Return whether there was one."""

@@ -4,7 +4,7 @@ A session closes when no key points to it. A surface shows only sessions of its 
 reads a private conversation, nor the other way round.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from keryx.core.conversations.rules.session import SessionId
@@ -18,6 +18,7 @@ from keryx.core.people.tables import people
 from keryx.errors import NotFound
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 SwitchRefusal = Literal["audience", "here", "closed", "not_attached"]
 

@@ -5,7 +5,7 @@ session.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from keryx.core.context.rules.cover import covers_on
@@ -26,6 +26,7 @@ from keryx.core.conversations.rules.branch import Branch, Segment, path
 from keryx.core.conversations.rules.message import Message
 from keryx.core.conversations.tables import branches, messages, projects, sessions, tags
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = ["ExportPage", "Rest", "begin_export", "continue_export", "find_turn"]
 

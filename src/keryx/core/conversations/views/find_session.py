@@ -4,7 +4,6 @@ Only sessions that the person may see are found; with an audience, only sessions
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.core.conversations.rules.message import Message
@@ -15,6 +14,7 @@ from keryx.core.conversations.views.transcript import list_transcript
 from keryx.core.people.tables import people
 from keryx.errors import InvalidValue, NotFound
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = ["Session", "Window", "find_named", "read_window"]
 

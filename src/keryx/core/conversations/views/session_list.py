@@ -4,7 +4,6 @@ A page costs what it shows: it walks the index of each audience of the person an
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from keryx.clock import Micros
@@ -14,6 +13,7 @@ from keryx.core.conversations.tables.sessions import get_visible as get_session
 from keryx.core.people.tables import people
 from keryx.errors import InvalidValue
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = [
     "EVERYTHING",

@@ -4,10 +4,10 @@ A delivery with an unknown outcome is sent again only under the platform's idemp
 repeated. The platform's own retry time overrides our back-off.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from keryx.clock import DAY, HOUR, MINUTE, SECOND, Micros
+from keryx.values import dataclass
 
 DeliveryState = Literal["ready", "sending", "sent", "rejected", "unknown", "dead"]
 DeliveryKind = Literal["reply", "notice", "question", "scheduled", "pairing", "copy"]

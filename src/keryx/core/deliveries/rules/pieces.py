@@ -1,9 +1,9 @@
 """The pieces of a delivery: each is one message of a platform, a text or a medium."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from keryx.core.conversations.rules.part import MediaPart
+from keryx.values import dataclass
 
 TextUnit = Literal["characters", "utf-16", "bytes"]
 

@@ -5,7 +5,6 @@ file that names the target, so output is not lost and the loss of the address ca
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, Self, get_args
 
@@ -17,6 +16,7 @@ from keryx.core.conversations.rules.session_key import (
 )
 from keryx.core.conversations.rules.source import Source, check_platform
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SplitChat = Callable[[str], tuple[str, str | None]]
 """A platform's function that splits ``<chat>[:<thread>]``; joining with a colon must be the inverse."""

@@ -9,7 +9,6 @@ like the fence of a code block there is one. The time is linear in the length of
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.core.conversations.rules.part import MediaPart, Part, TextPart
@@ -17,6 +16,7 @@ from keryx.core.deliveries.rules.pieces import MediaPiece, Piece, TextPiece, Tex
 from keryx.core.deliveries.rules.spans import Span, find_spans
 from keryx.core.values.graphemes import safe_end
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 TEXT_MAX_LEAST: Final = 4
 """Below this, one character may not fit: UTF-8 takes four bytes for some."""

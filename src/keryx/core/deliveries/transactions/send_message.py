@@ -5,7 +5,7 @@ person's own direct messages, so that one audience's words are not told to anoth
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keryx.core.conversations.rules.source import Source
 from keryx.core.conversations.tables import sessions
@@ -26,6 +26,7 @@ from keryx.core.people.tables import people
 from keryx.core.turns.tables import turns
 from keryx.errors import InvalidValue, NotAllowed
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 ENDED = "The turn is over, so nothing is sent for it any more."
 NOT_YOURS = (

@@ -5,7 +5,6 @@ equally specific grants the one that denies wins.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, NewType, get_args
 
 from keryx.clock import HOUR, Micros
@@ -15,6 +14,7 @@ from keryx.core.people.rules.person import Person, PersonId
 from keryx.core.values.role import Role, at_least, check_role
 from keryx.errors import InvalidValue
 from keryx.ids import PAIRING_ALPHABET
+from keryx.values import dataclass
 
 RefusalReason = Literal["stranger", "blocked"]
 GrantKind = Literal["command", "toolset", "process"]

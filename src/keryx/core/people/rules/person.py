@@ -5,12 +5,12 @@ before any use in a key. A canonical id stays canonical; otherwise one person wo
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NewType
 
 from keryx.clock import Micros
 from keryx.core.values.role import Role, check_role
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 PersonId = NewType("PersonId", int)
 

@@ -6,7 +6,7 @@ messaging platform, a tool that reaches a shell, the owner's files or a foreign 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +14,7 @@ from keryx.core.conversations.rules.source import check_platform
 from keryx.core.people.rules.access import OWN_SURFACES, Grant, granted
 from keryx.core.values.role import Role, check_role
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ALL: Final = "all"
 """Every toolset, except on a messaging platform: there without terminal, files and tools of MCP servers."""

@@ -4,7 +4,6 @@ The account that gets the code must have the higher role. So nobody can be trick
 a stranger's code. Sessions keep their owner and audience; the person joins the audiences of both accounts.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.core.approvals import tables as approvals
@@ -17,6 +16,7 @@ from keryx.core.schedules import tables as schedules
 from keryx.core.values.role import at_least
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 LinkRefusal = Literal["linked", "wrong_way", "blocked"]
 

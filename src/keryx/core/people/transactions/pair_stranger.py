@@ -5,7 +5,6 @@ requests. Five wrong codes lock a user out for an hour.
 """
 
 import hashlib
-from dataclasses import dataclass
 from operator import itemgetter
 
 from keryx.clock import Micros
@@ -34,6 +33,7 @@ from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.codec import clean_text
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 REQUEST_NOTICE = (
     "{name} on {platform} asks to be let in. Answer with /pair approve {number} or /pair deny {number}."

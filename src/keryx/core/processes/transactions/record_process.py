@@ -4,7 +4,6 @@ A process ends once, and each notice becomes one inbox item of its session, howe
 """
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.clock import HOUR
@@ -17,6 +16,7 @@ from keryx.core.turns.tables import inbox
 from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 QUOTED_CHARACTERS_MAX = 240
 TAIL_CHARACTERS_MAX = 2_000

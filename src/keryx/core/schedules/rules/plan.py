@@ -4,13 +4,14 @@ A plan that can be constructed can be stored. Whether its rule ever fires depend
 ``schedules.rules.timing`` checks that.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, Self
 
 from keryx.core.conversations.rules.part import Part
 from keryx.core.deliveries.rules.route import Route
 from keryx.core.schedules.rules.timing import MISSED_POLICIES, OVERLAP_POLICIES, MissedPolicy, OverlapPolicy
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 NAME_CHARACTERS_MAX: Final = 80
 RETRIES_MAX: Final = 10

@@ -6,7 +6,6 @@ instant, whichever gateway computes it.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Final, Literal, TypeAlias, get_args
@@ -16,6 +15,7 @@ from cronsim import CronSim, CronSimError
 from keryx.clock import DAY, HOUR, MINUTE, Micros
 from keryx.core.values.time_zone import datetime_of, instant_of, micros_of, zone_of
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 MissedPolicy = Literal["skip", "once", "all"]
 OverlapPolicy = Literal["skip", "queue"]

@@ -4,8 +4,6 @@ The schedule's row is locked first, so only one of several gateways fires it. ``
 prevent a second fire of an instant, even when the clock is set back.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import Micros
 from keryx.config import Settings
 from keryx.core.conversations.rules.session_key import SCHEDULE
@@ -21,6 +19,7 @@ from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ A schedule belongs to one person, and only this person finds it. ``due_at`` is a
 was neither fired nor skipped. Instants that pass during a pause, or before a change, do not count.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from keryx.values import dataclass
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.part import TextPart

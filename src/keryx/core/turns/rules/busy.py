@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, Literal, get_args
 
 from keryx.clock import SECOND, Micros
 from keryx.core.turns.rules.inbox import InboxKind
 from keryx.core.values.turn_states import StepEffect
+from keryx.values import dataclass
 
 BusyMode = Literal["queue", "steer", "interrupt", "collect", "rollback"]
 BUSY_MODES: Final[tuple[BusyMode, ...]] = get_args(BusyMode)

@@ -5,13 +5,13 @@ delegation.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from json import dumps, loads
 from typing import Final, Self
 
 from keryx.core.people.rules.toolset import MESSAGING
 from keryx.core.values.turn_states import StepEffect
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 DELEGATE: Final = "delegate"
 """The tool by which an agent delegates a task."""

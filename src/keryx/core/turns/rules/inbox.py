@@ -3,13 +3,13 @@
 Every accepted item ends with exactly one fate; none disappears silently.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.part import Part
 from keryx.core.conversations.rules.source import Source, check_id, check_id_length
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 InboxKind = Literal["message", "command", "schedule", "process", "approval", "agent"]
 InboxState = Literal["ready", "claimed", "done", "dead"]

@@ -4,12 +4,11 @@ A lease carries an epoch that rises with each holder; every write of a turn chec
 here are lease times (``tx.lease_now``), never wall times. They are valid only within one boot of the machine.
 """
 
-from dataclasses import dataclass
-
 from keryx.clock import SECOND, Micros
 from keryx.core.conversations.rules.session import SessionId
 from keryx.core.values.turn_states import TurnId
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 LEASE_TIME: Micros = 30 * SECOND
 RENEW_EVERY: Micros = 10 * SECOND

@@ -5,7 +5,8 @@ exactly from ``expires_at`` on, so the watcher that flushes before a reset and t
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from keryx.values import dataclass
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
 from typing import Literal, get_args

@@ -1,11 +1,11 @@
 """The description of a tool for an agent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from keryx.core.people.rules.toolset import GENERAL
 from keryx.core.values.json_value import JsonValue
 from keryx.core.values.turn_states import StepEffect
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 This one transaction does everything that the acknowledgement promises. A redelivery changes nothing.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keryx.config import Settings
@@ -39,6 +39,7 @@ from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

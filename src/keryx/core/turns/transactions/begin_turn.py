@@ -4,7 +4,6 @@ A message that a lost turn has appended is not appended again, and the open call
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.conversations.rules.message import NewMessage, Role
@@ -22,6 +21,7 @@ from keryx.core.turns.transactions.inbox_items import end_item
 from keryx.core.turns.views.pending_work import list_ready
 from keryx.core.values.turn_states import TurnId, TurnPurpose
 from keryx.store.database import ReadTx, Tx
+from keryx.values import dataclass
 
 CANDIDATES = 8
 """How many ready sessions one call tries, in case other gateways are faster."""

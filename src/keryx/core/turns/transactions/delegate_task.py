@@ -5,7 +5,7 @@ surface shows it, and its answer goes only to the call.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keryx.core.conversations.rules.message import TextPart
 from keryx.core.conversations.rules.session import SessionId
@@ -18,6 +18,7 @@ from keryx.core.turns.tables import inbox, turns
 from keryx.core.turns.transactions.inbox_items import queue_item
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 GIVER = "the agent that gave the task"
 """The author's name in the transcript of the child session."""

@@ -5,7 +5,7 @@ reported in the chat of the question and on the session's other surfaces.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from keryx.clock import Micros
@@ -30,6 +30,7 @@ from keryx.core.turns.transactions.record_step import close_steps, close_unknown
 from keryx.core.turns.views.session_history import list_effects
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 STOPPED = "(stopped)"
 """The note under the preview of an answer that was stopped."""

@@ -4,7 +4,6 @@ All or nothing; nothing for a holder whose lease is lost. So one reply is one vi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from keryx.core.conversations.rules.message import NewMessage, TextPart, tool_call_count
@@ -28,6 +27,7 @@ from keryx.core.values.turn_states import TurnState
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 NOT_HERE = "(answered elsewhere)"
 CUT_OFF = "(cut off at the model's limit)"

@@ -4,7 +4,6 @@ All calls of a message are committed before the first starts. A ``once`` call st
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import APPROVAL_LIFETIME, ApprovalQuestion
@@ -28,6 +27,7 @@ from keryx.core.values.turn_states import StepState
 from keryx.errors import InvalidValue
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 NOT_RUN = "This was not run: the turn ended before it."
 NO_RESULT = (

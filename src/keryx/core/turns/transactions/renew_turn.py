@@ -1,6 +1,5 @@
 """Renew a turn's lease, and return stop requests and steering messages that arrived meanwhile."""
 
-from dataclasses import dataclass
 from itertools import takewhile
 
 from keryx.core.conversations.rules.message import NewMessage
@@ -9,6 +8,7 @@ from keryx.core.turns.rules.lease import Lease, TurnLease
 from keryx.core.turns.tables import inbox, leases
 from keryx.core.turns.transactions.begin_turn import message_of
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

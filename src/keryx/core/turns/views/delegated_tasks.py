@@ -1,10 +1,9 @@
 """The result of a delegated task."""
 
-from dataclasses import dataclass
-
 from keryx.core.conversations.views.transcript import list_transcript
 from keryx.core.turns.tables import inbox
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

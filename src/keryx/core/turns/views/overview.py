@@ -1,6 +1,5 @@
 """The overview: live turns, the queue, open approvals, running processes and the next schedules."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from keryx.clock import Micros
@@ -8,6 +7,7 @@ from keryx.core.conversations.rules.message import decode_parts, preview_of
 from keryx.core.turns.rules.inbox import InboxKind
 from keryx.core.values.turn_states import TurnId, TurnPurpose, TurnState
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 ROWS_MAX: Final = 100
 """The bound for each kind; more than fits on a screen."""

@@ -5,7 +5,6 @@ sent. Numbers of deliveries can become visible out of order on PostgreSQL, so a 
 the deliveries that were shown before.
 """
 
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
@@ -21,6 +20,7 @@ from keryx.core.turns.views.terminal_session import LocalChat, find_session
 from keryx.core.upkeep import tables as nodes
 from keryx.core.values.turn_states import TurnId, TurnState
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = ["CurrentTurn", "OpenQuestion", "TerminalView", "ViewCursor", "first_cursor", "show_terminal"]
 

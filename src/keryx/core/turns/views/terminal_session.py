@@ -1,6 +1,6 @@
 """A terminal's chat and its session: the session's title, items, turns and leases."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from keryx.config import Settings
@@ -15,6 +15,7 @@ from keryx.core.turns.tables import inbox, turns
 from keryx.core.turns.views.pending_work import may_begin
 from keryx.core.values.turn_states import TurnId, TurnState
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

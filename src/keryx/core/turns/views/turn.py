@@ -1,7 +1,8 @@
 """What a turn works on: its person and chat, the transcript, and the open calls; and what a turn ran with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from keryx.values import dataclass
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState

@@ -4,7 +4,6 @@ Messages that forks still show are copied into the forks first. Each subject del
 A message of a purged session that its platform delivers again counts as new.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from keryx.core.approvals.transactions import purge as approvals
@@ -23,6 +22,7 @@ from keryx.core.turns.transactions import purge as turns
 from keryx.core.turns.transactions.flush_session import give_way
 from keryx.errors import SessionBusy
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 PURGES: Final = (
     # In the order of foreign keys. Search learns of a purge from the feed. People, accounts and upkeep have no rows of

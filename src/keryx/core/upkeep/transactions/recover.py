@@ -4,8 +4,6 @@ Runs at the start and at intervals; several gateways may run it at once. A call 
 repeats it until nothing is found.
 """
 
-from dataclasses import dataclass
-
 from keryx.config import Settings
 from keryx.core.conversations.rules.message import NewMessage, TextPart
 from keryx.core.conversations.rules.session import SessionId
@@ -28,6 +26,7 @@ from keryx.core.turns.transactions.record_step import close_unknown_steps
 from keryx.core.turns.views.turn import text_so_far
 from keryx.ids import Ids
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 BATCH = 20
 HOLDER = "recover"

@@ -1,7 +1,5 @@
 """The processes that work on the store, and the leases that each holds."""
 
-from dataclasses import dataclass
-
 from keryx.core.accounts.views import HeldAccount, list_held
 from keryx.core.people.tables import people
 from keryx.core.turns.tables import leases
@@ -9,6 +7,7 @@ from keryx.core.turns.tables.leases import HeldSession
 from keryx.core.upkeep import tables
 from keryx.core.upkeep.tables import Node
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = ["HeldAccount", "HeldSession", "Node", "Nodes", "may_see_problems", "show_nodes"]
 
