@@ -6,7 +6,6 @@ effect. At the end the agent returns its answer. It is cancelled like any task, 
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from keryx.values import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from keryx.core.context.rules.context_usage import ContextUsage
@@ -17,6 +16,7 @@ from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import TurnId, TurnPurpose
+from keryx.values import dataclass
 
 HistoryItem: TypeAlias = Message | Cover
 """A message as a model reads it, or the summary that stands for several messages."""

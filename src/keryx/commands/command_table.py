@@ -17,7 +17,7 @@ from keryx.core.conversations.transactions.command_context import (
     say,
     shortly,
 )
-from keryx.core.people.rules.access import Grant, may_use
+from keryx.core.people.rules.access import Grant, may_use_command
 from keryx.core.people.views.people_list import list_grants
 from keryx.errors import InvalidValue, NotAllowed, NotFound, SessionBusy
 from keryx.store.database import Tx
@@ -96,11 +96,10 @@ def show_help(tx: Tx, context: CommandContext, arguments: str) -> CommandOutcome
 
 
 def _may_use(command: Command, context: CommandContext, grants: list[Grant]) -> bool:
-    return may_use(
+    return may_use_command(
         grants,
         role=context.person.role,
         platform=context.source.platform,
-        kind="command",
         name=command.name,
         least=command.least,
     )

@@ -5,7 +5,6 @@ reading, so that all problems are reported at once.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from keryx.values import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +15,7 @@ from keryx.config_load.own_rows import TIMEZONE
 from keryx.config_load.system_zone import system_zone
 from keryx.config_load.table import NamedSetting
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 SourceKind = Literal["system", "project", "user", "secrets", "environment", "program"]
 

@@ -7,7 +7,6 @@ store. A step that only adds keeps the second number; a step that breaks older c
 import logging
 import re
 from collections.abc import Callable, Sequence
-from keryx.values import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -18,6 +17,7 @@ from keryx import __version__
 from keryx.clock import Micros
 from keryx.errors import StoreError, StoreTooNew
 from keryx.store.statements import Dialect
+from keryx.values import dataclass
 
 if TYPE_CHECKING:
     import apsw

@@ -12,13 +12,12 @@ from keryx.core.conversations.rules.source import LOCAL_CLI, Source
 from keryx.core.people.rules.access import (
     Allowed,
     Grant,
-    GrantKind,
     PairingTries,
     Refused,
     after_wrong_code,
     audience_of,
     may_speak,
-    may_use,
+    may_use_command,
     pairing_locked,
     pairing_refused,
     parse_pairing_code,
@@ -36,10 +35,8 @@ def person(role: Role = "member", *, blocked_at: int | None = None) -> Person:
     return Person(id=ANA, name="Ana", role=role, blocked_at=blocked_at)
 
 
-def uses(
-    role: Role, platform: str, kind: GrantKind, name: str, *grants: Grant, least: Role = "member"
-) -> bool:
-    return may_use(grants, role=role, platform=platform, kind=kind, name=name, least=least)
+def uses(role: Role, platform: str, name: str, *grants: Grant, least: Role = "member") -> bool:
+    return may_use_command(grants, role=role, platform=platform, name=name, least=least)
 
 
 def test_a_known_person_may_speak() -> None:
@@ -62,55 +59,40 @@ def test_a_blocked_person_gets_no_answer() -> None:
 
 
 def test_without_grants_the_least_role_decides() -> None:
-    assert uses("member", "telegram", "command", "new")
-    assert uses("guest", "telegram", "command", "help", least="guest")
-    assert not uses("guest", "telegram", "command", "new")
-    assert not uses("member", "telegram", "command", "sethome", least="owner")
-    assert uses("member", "telegram", "toolset", "web")
-    assert not uses("guest", "local", "toolset", "web")
+    assert uses("member", "telegram", "new")
+    assert uses("guest", "telegram", "help", least="guest")
+    assert not uses("guest", "telegram", "new")
+    assert not uses("member", "telegram", "sethome", least="owner")
 
 
-@pytest.mark.parametrize("role", ["owner", "member"])
-@pytest.mark.parametrize(
-    ("kind", "name"), [("toolset", "terminal"), ("process", "start"), ("process", "write")]
-)
-def test_nothing_reaches_a_shell_from_a_messaging_platform_unless_granted(
-    role: Role, kind: GrantKind, name: str
-) -> None:
-    assert uses(role, "local", kind, name)
-    assert not uses(role, "telegram", kind, name)
-    assert not uses(role, "a-plugin", kind, name)
-    assert uses(role, "telegram", kind, name, Grant(role=role, kind=kind, name=name, platform="telegram"))
-    assert not uses(role, "telegram", kind, name, Grant(role=role, kind=kind, name=name, platform="signal"))
-    assert not uses(role, "telegram", kind, name, Grant(role="guest", kind=kind, name=name))
-
-
-def test_reading_a_process_needs_no_grant() -> None:
-    assert uses("member", "telegram", "process", "log")
+def test_a_grant_counts_only_for_its_role_platform_and_kind() -> None:
+    new: Any = {"kind": "command", "name": "new"}
+    assert uses("guest", "telegram", "new", Grant(role="guest", platform="telegram", **new))
+    assert not uses("guest", "telegram", "new", Grant(role="guest", platform="signal", **new))
+    assert not uses("guest", "telegram", "new", Grant(role="member", **new))
+    assert not uses("guest", "telegram", "new", Grant(role="guest", kind="toolset", name="new"))
 
 
 def test_the_owner_cannot_be_locked_out_of_a_command() -> None:
-    assert uses(
-        "owner", "signal", "command", "pair", Grant(role="owner", kind="command", name="*", allow=False)
-    )
+    assert uses("owner", "signal", "pair", Grant(role="owner", kind="command", name="*", allow=False))
 
 
 def test_the_more_specific_grant_decides() -> None:
-    everything_off = Grant(role="member", kind="toolset", name="*", allow=False)
-    web_on = Grant(role="member", kind="toolset", name="web")
-    web_off_here = Grant(role="member", kind="toolset", name="web", platform="slack", allow=False)
-    grants = (web_off_here, everything_off, web_on)
-    assert uses("member", "signal", "toolset", "web", *grants)
-    assert not uses("member", "slack", "toolset", "web", *grants)
-    assert not uses("member", "signal", "toolset", "files", *grants)
+    everything_off = Grant(role="member", kind="command", name="*", allow=False)
+    new_on = Grant(role="member", kind="command", name="new")
+    new_off_here = Grant(role="member", kind="command", name="new", platform="slack", allow=False)
+    grants = (new_off_here, everything_off, new_on)
+    assert uses("member", "signal", "new", *grants)
+    assert not uses("member", "slack", "new", *grants)
+    assert not uses("member", "signal", "fork", *grants)
 
 
 def test_of_two_equally_specific_grants_the_denial_wins() -> None:
     here = Grant(role="guest", kind="command", name="*", platform="slack")
     never = Grant(role="guest", kind="command", name="new", allow=False)
-    assert not uses("guest", "slack", "command", "new", here, never)
-    assert not uses("guest", "slack", "command", "new", never, here)
-    assert uses("guest", "slack", "command", "fork", here, never)
+    assert not uses("guest", "slack", "new", here, never)
+    assert not uses("guest", "slack", "new", never, here)
+    assert uses("guest", "slack", "fork", here, never)
 
 
 @pytest.mark.parametrize("wrong", [{"role": "admin"}, {"kind": "tool"}, {"name": ""}, {"platform": "No"}])

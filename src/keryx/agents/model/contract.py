@@ -6,7 +6,6 @@ be created without loading the providers' packages, which takes seconds.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from keryx.values import dataclass
 from typing import Protocol
 
 from keryx.agents.agent import AnswerListener, HistoryItem
@@ -16,6 +15,7 @@ from keryx.core.conversations.rules.message import NewMessage
 from keryx.core.conversations.rules.session_settings import ModelSettings
 from keryx.core.turns.rules.tool_offer import ToolOffer
 from keryx.core.values.turn_states import TurnId
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

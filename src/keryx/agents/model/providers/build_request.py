@@ -8,7 +8,6 @@ followed by its one result, in whatever order they are stored. ``strict_form`` h
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from keryx.values import dataclass
 from typing import Any, Final, TypeAlias
 
 from pydantic_ai import messages as wire
@@ -44,6 +43,7 @@ from keryx.core.conversations.rules.message import (
     text_of,
 )
 from keryx.core.values.turn_states import TurnId
+from keryx.values import dataclass
 
 TranscriptMessage: TypeAlias = HistoryItem | NewMessage
 """A message from before the turn, or of the turn."""

@@ -3,13 +3,12 @@
 An archived project keeps its sessions and its name.
 """
 
-from keryx.values import dataclass
-
 from keryx.core.conversations.tables import feed, projects
 from keryx.core.conversations.tables.projects import Project as Project
 from keryx.core.people.tables import access
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 NAME_LENGTH_MAX = 100
 

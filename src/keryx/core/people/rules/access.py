@@ -33,17 +33,6 @@ EVERY = "*"
 OWN_SURFACES = frozenset({"local", "web", "api"})
 """The platforms whose users have signed in to Keryx itself; all other platforms are messaging platforms."""
 
-# Tools and commands by which a stranger's words could reach a shell.
-_SHELL = frozenset(
-    {
-        ("toolset", "terminal"),
-        ("process", "start"),
-        ("process", "write"),
-        ("process", "submit"),
-        ("process", "attach"),
-    }
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
@@ -100,23 +89,17 @@ def may_speak(person: Person | None, *, chat_type: ChatType, pairing: bool) -> A
     return Allowed(person=person)
 
 
-def may_use(
-    grants: Iterable[Grant], *, role: Role, platform: str, kind: GrantKind, name: str, least: Role = "member"
+def may_use_command(
+    grants: Iterable[Grant], *, role: Role, platform: str, name: str, least: Role = "member"
 ) -> bool:
-    """Return whether a person with ``role``, speaking on ``platform``, may use a command, toolset or process call.
+    """Return whether a person with ``role``, speaking on ``platform``, may use a command.
 
-    The most specific grant decides. Without a grant, the role ``least`` and higher roles may use it (for a command,
-    the command table gives ``least``), except that a messaging platform never reaches a shell. The owner cannot be
-    locked out of a command.
+    The most specific grant decides, and without a grant the role ``least``. The owner cannot be locked out.
     """
-    if role == "owner" and kind == "command":
+    if role == "owner":
         return True
-    verdict = granted(grants, role=role, platform=platform, kind=kind, name=name)
-    if verdict is not None:
-        return verdict
-    if (kind, name) in _SHELL and platform not in OWN_SURFACES:
-        return False
-    return at_least(role, least)
+    verdict = granted(grants, role=role, platform=platform, kind="command", name=name)
+    return at_least(role, least) if verdict is None else verdict
 
 
 def granted(grants: Iterable[Grant], *, role: Role, platform: str, kind: GrantKind, name: str) -> bool | None:

@@ -5,7 +5,6 @@ was neither fired nor skipped. Instants that pass during a pause, or before a ch
 """
 
 from dataclasses import replace
-from keryx.values import dataclass
 
 from keryx.clock import Micros
 from keryx.core.conversations.rules.part import TextPart
@@ -20,6 +19,7 @@ from keryx.core.schedules.tables import Schedule
 from keryx.core.values.time_zone import zone_of
 from keryx.errors import InvalidValue
 from keryx.store.database import Tx
+from keryx.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ exactly from ``expires_at`` on, so the watcher that flushes before a reset and t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from keryx.values import dataclass
 from datetime import datetime, time, timedelta
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -16,6 +15,7 @@ from keryx.core.conversations.rules.session_key import SCHEDULE
 from keryx.core.conversations.rules.source import ChatType, Source, check_chat_type, check_platform
 from keryx.core.values.time_zone import datetime_of, instant_of, zone_of
 from keryx.errors import InvalidValue
+from keryx.values import dataclass
 
 ResetMode = Literal["none", "idle", "daily", "both"]
 ResetReason = Literal["idle", "daily"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from keryx.values import dataclass
 
 from keryx.core.approvals import tables as approvals
 from keryx.core.approvals.rules.approval import ApprovalState
@@ -30,6 +29,7 @@ from keryx.core.turns.views.turn_times import time_lines
 from keryx.core.values.role import Role
 from keryx.core.values.turn_states import StepEffect, StepState, TurnId
 from keryx.store.database import ReadTx
+from keryx.values import dataclass
 
 __all__ = [
     "OpenCall",
