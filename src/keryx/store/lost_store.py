@@ -4,10 +4,11 @@ SQLite deletes the log beside an empty file, so this check comes before SQLite o
 """
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from keryx.errors import StoreUnavailable
+from keryx.errors import StoreError, StoreUnavailable
 from keryx.store.sqlite_files import index_path, make_private
 
 TEXT: Final = (
@@ -42,9 +43,13 @@ def refuse_lost_store(path: Path, folder: Path | None) -> None:
 def mark_store(path: Path, folder: Path | None) -> None:
     """Create the markers of a store that has been created; call it after the store's first commit."""
     for marker in markers_of(path, folder):
-        if not _size(marker):
-            make_private(marker)
-            marker.write_text(TEXT.format(path=path.resolve()), encoding="utf-8", errors="surrogateescape")
+        # The store works without a marker: a full disk, or a folder that cannot be written, is no reason to refuse it.
+        with suppress(OSError, StoreError):
+            if not _size(marker):
+                make_private(marker)
+                marker.write_text(
+                    TEXT.format(path=path.resolve()), encoding="utf-8", errors="surrogateescape"
+                )
 
 
 def _size(path: Path) -> int:

@@ -88,13 +88,13 @@ class SqliteDatabase(Database):
         database = cls(path, clock=clock or SystemClock(), hook=hook, vfs=vfs)
         try:
             database._start()
+            mark_store(path, marker_folder)
         except apsw.Error as error:
             database._close_connections()
             raise translate(error) from error
         except StoreError:
             database._close_connections()
             raise
-        mark_store(path, marker_folder)
         return database
 
     def _start(self) -> None:

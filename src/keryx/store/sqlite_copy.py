@@ -70,10 +70,12 @@ def _copy(path: Path, draft: Path) -> None:
 
 
 def delete_old_copies(path: Path, *, now: Micros) -> None:
-    """Delete the copies of the store that are older than 30 days."""
+    """Delete the copies of the store that are older than 30 days, and what a crash left of an unfinished one."""
     for copy in path.parent.glob(f"{escape(path.name)}.schema-*"):
         made_at = copy.name.rpartition("-")[2]
-        if made_at.isdecimal() and int(made_at) + KEPT < now:
+        if made_at.endswith(".part"):
+            copy.unlink(missing_ok=True)
+        elif made_at.isdecimal() and int(made_at) + KEPT < now:
             copy.unlink(missing_ok=True)
             _log.info("deleted %s, a copy from before a migration 30 days ago", copy)
 

@@ -67,6 +67,11 @@ def test_an_empty_file_alone_is_a_first_start(tmp_path: Path) -> None:
     open_and_close(tmp_path / "keryx.db")
 
 
+def test_a_store_opens_where_no_marker_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    open_and_close(tmp_path / "keryx.db", tmp_path / "file")
+
+
 def test_another_store_of_the_profile_is_a_first_start(store: Path, data: Path, tmp_path: Path) -> None:
     assert store.exists()
     open_and_close(tmp_path / "other.db", data)
